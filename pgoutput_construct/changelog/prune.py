@@ -58,7 +58,7 @@ from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
 from pgoutput_construct.changelog.compact import lock_for_maintenance
 from pgoutput_construct.changelog.registry import RegisteredReader, readers
-from pgoutput_construct.changelog.timeline import NOTHING_ENDED, first_uncontained, last_ends, lasting_transactions
+from pgoutput_construct.changelog.timeline import first_uncontained, last_ends, lasting_transactions
 from pgoutput_construct.columnar.descriptions import copy_scope
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.identifiers import full_name
@@ -189,8 +189,7 @@ def _note(store: LogStore, done: Prune, listing: Listing) -> None:
     earlier = replace(read_pruned(store), planned=0)
     index = indexes_of(listing[: done.segments])
     copied = sorted({*earlier.copied, *latest_copies(index)})
-    last = int(last_ends(index, "commit_time").max(initial=NOTHING_ENDED))
-    last = earlier.time if last == NOTHING_ENDED else Timestamp(last)
+    last = int(last_ends(index, "commit_time").max(initial=int(earlier.time)))
     write_pruned(store, replace(earlier, planned=done.first_seq))
     for reader in readers(store):
         if reader.next_seq < done.first_seq and not reader.has_expired(time.time()):

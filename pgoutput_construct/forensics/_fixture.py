@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.catalog_readings import table_readings
 from pgoutput_construct.changelog._index.planning import lost_histories, without_lost_history
@@ -213,22 +214,22 @@ class _Selection:
 def _ended(
     log: ChangeLog, xids: Collection[int], since: Lsn | Timestamp | None, until: Lsn | Timestamp | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the transactions that ended, however they did."""
-    lost = lost_histories(log.index)
+    """Yield the transactions that ended, however they did.
+
+    What was rolled back at an LSN that the server did not send ended where the one before it in the log did, or later.
+    """
+    lost, reached = lost_histories(log.index), dict[str, int | None]({"commit_lsn": None, "commit_time": None})
     for _, part in log.index.parts():
         found = without_lost_history(part.transactions, lost)
-        if xids:
-            found = found.filter(pa.array(np.isin(found["xid"].to_numpy(), sorted(xids))))
-        for row in found.to_pylist():
-            if _is_from(row, since, 1) and _is_from(row, until, -1):
-                yield row
-
-
-def _is_from(row: Mapping[str, Any], bound: Lsn | Timestamp | None, sign: int) -> bool:
-    if bound is None:
-        return True
-    value = row["commit_time" if isinstance(bound, Timestamp) else "commit_lsn"]
-    return value is not None and (value - bound) * sign >= 0
+        chosen = pc.is_in(found["xid"], pa.array(sorted(xids), pa.int64())) if xids else pc.is_valid(found["xid"])
+        for name, before in reached.items():
+            known = pc.if_else(pc.equal(found[name], 0), None, found[name])
+            ends = pc.fill_null_forward(pa.chunked_array([pa.array([before], pa.int64()), *known.chunks]))
+            for bound, compare in ((since, pc.greater_equal), (until, pc.less_equal)):
+                if bound is not None and isinstance(bound, Timestamp) == (name == "commit_time"):
+                    chosen = pc.and_(chosen, compare(ends[1:], int(bound)))
+            reached[name] = ends[-1].as_py()
+        yield from found.filter(chosen).to_pylist()
 
 
 class _Cutter:

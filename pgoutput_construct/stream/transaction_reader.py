@@ -85,7 +85,11 @@ class EndedTransaction(NamedTuple):
     transaction: LoggedTransaction
     """The transaction."""
     commit_lsn: int | None
-    """LSN of the commit or abort record; None if the server does not send it."""
+    """LSN of the commit or abort record.
+
+    Of one that is ABORTED the server sends neither LSN nor time (None) unless it streams in parallel, and then zeros if
+    the server crashed while the transaction ran (ReorderBufferAbortOld).
+    """
     end_lsn: int | None
     """LSN of the end of that record."""
     time: int | None

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +164,75 @@ def test_a_transaction_streamed_again_at_its_commit(shop: Shop) -> None:
     shop.execute(ROWS.format(100_001, 100_010))
     shop.capture()
     assert committed_ids(shop.log()) == [*before, *range(100_001, 100_011)] and verify(shop.log().store).problems == ()
+
+
+ROLLED_BACK = pytest.mark.parametrize(
+    ("volatile", "options"),
+    [
+        pytest.param(15, {"proto_version": 2, "streaming": "on", "two_phase": False}, id="pg15-v2"),
+        pytest.param(15, {"proto_version": 3, "streaming": "on"}, id="pg15-v3"),
+        pytest.param(16, {"proto_version": 2, "streaming": "on", "two_phase": False}, id="pg16-v2"),
+        pytest.param(16, {"proto_version": 4, "streaming": "parallel"}, id="pg16-v4"),
+    ],
+    indirect=["volatile"],
+)
+"""Where the server does not send at which LSN a streamed transaction was rolled back: up to protocol version 3, and
+after a crash."""
+
+
+def roll_back_at_the_end(shop: Shop) -> None:
+    """Let the log end with a streamed transaction that was rolled back, at a version 4 by a crash of the server."""
+    with closing(shop.connect()) as connection:
+        with shop.capturing(limits=SegmentLimits(seconds=0.1)):
+            connection.execute(f"BEGIN; {ROWS.format(200_001, 203_000)}".encode())
+            wait_until(lambda: bool(len(shop.log().open_transactions())))
+            if shop.options["proto_version"] < 4:
+                connection.execute("ROLLBACK")
+                wait_until(lambda: not len(shop.log().open_transactions()))
+        if shop.options["proto_version"] == 4:
+            shop.server.kill()
+            shop.server.start()
+            shop.execute("CHECKPOINT")
+    shop.capture()
+    last = shop.log().transactions().to_pylist()[-1]
+    assert last["outcome"] == "aborted" and not last["end_lsn"]
+
+
+@ROLLED_BACK
+def test_a_crash_after_a_rolled_back_stream(shop: Shop, options: dict[str, Any]) -> None:
+    """The slot is set back to before the log's last transaction, which is compared; the one after it says nothing."""
+    shop.options |= options
+    shop.capture()
+    slot = saved(shop)
+    shop.execute(ROWS.format(11, 20))
+    roll_back_at_the_end(shop)
+    crash(shop, slot)
+    assert overlap(shop).witness is not None
+    shop.execute(ROWS.format(100_001, 100_010))
+    shop.capture()
+    assert committed_ids(shop.log()) == [*range(1, 21), *range(100_001, 100_011)]
+    assert verify(shop.log().store).problems == ()
+
+
+@ROLLED_BACK
+def test_a_server_reset_to_before_a_rolled_back_stream(shop: Shop, options: dict[str, Any]) -> None:
+    """Its WAL passes the log's end without a published row: refused, as it lacks the log's last commit."""
+    shop.options |= options
+    for _ in range(2):  # so that the slot is saved past the first transaction
+        shop.execute("CHECKPOINT")
+        shop.capture()
+    with Volume.of(shop.server) as volume:
+        shop.execute(ROWS.format(11, 20))
+        roll_back_at_the_end(shop)
+        volume.put_back()
+        assert shop.confirmed() >= shop.log().transactions()["end_lsn"][0].as_py()
+        small = "INSERT INTO unpublished SELECT g, 'y' FROM generate_series(1, 200) g"  # nothing of it is sent
+        while shop.execute(*[small] * 50) <= shop.log().complete_lsn:
+            pass
+        confirmed = shop.confirmed()
+        with pytest.raises(ChangeLogError, match=PUT_BACK):
+            shop.capture()
+        assert shop.confirmed() == confirmed and committed_ids(shop.log()) == [*range(1, 21)]
 
 
 @pytest.mark.parametrize("last", CERTAIN)

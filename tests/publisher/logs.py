@@ -11,6 +11,7 @@ from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._segment.events import COPIED_TABLE, PUBLICATION_FACTS
 from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.publisher._feed.cursor import Cursor
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.wire.engine import parse_frame
@@ -37,18 +38,18 @@ def insert(oid: int, value: str) -> pgo.Insert:
 class WrittenLog:
     """A log to which a test appends."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, options: LogOptions = _LAID_OUT) -> None:
         self.directory = directory / "log"
         self.writer = LogWriter(LocalStore(self.directory, durable=False))
-        self.writer.use(_LAID_OUT)
-        self._session = pgo.Session(4, "parallel")
+        self.writer.use(options)
+        self._session = pgo.Session(options.proto_version, options.streaming)
         self._chunk = 0
         self._end = 1
 
     def put(self, *messages: pgo.PgoutputMessage) -> None:
         """Append messages."""
         for message in messages:
-            payload = self._session.build(message)
+            payload = pgo.build(message, **self._session.options, in_stream=self._session.in_stream)
             self.writer.append(block_of(self._session, self.writer.next_seq, payload))
             self._session.parse(payload)
 

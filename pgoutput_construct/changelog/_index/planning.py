@@ -68,11 +68,14 @@ def committed_transactions(transactions: pa.Table, lost: Iterable[LostHistory] =
 
 
 def without_lost_history(transactions: pa.Table, lost: Iterable[LostHistory]) -> pa.Table:
-    """Return those of the transactions that ended that are not of a history of the server that was ``lost``."""
+    """Return those of the transactions that ended that are not of a history of the server that was ``lost``.
+
+    What was rolled back at an LSN that the server did not send is never left out.
+    """
     for each in lost:
         is_before = pc.less(transactions["seq"], each.before_seq)
         is_void = pc.and_(is_before, pc.greater(transactions["end_lsn"], each.after_lsn))
-        transactions = transactions.filter(pc.invert(is_void))
+        transactions = transactions.filter(pc.invert(pc.fill_null(is_void, False)))
     return transactions
 
 

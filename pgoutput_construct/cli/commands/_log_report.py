@@ -78,7 +78,10 @@ def _commits(log: "ChangeLog") -> dict[str, Any]:
 def _times(transactions: Any) -> dict[str, str | None]:
     import pyarrow.compute as pc
 
-    found = pc.min_max(transactions["commit_time"]).as_py()
+    from pgoutput_construct.changelog._index.planning import committed_transactions
+
+    # Of a transaction that was rolled back the time is not sent, or is zero (EndedTransaction).
+    found = pc.min_max(committed_transactions(transactions)["commit_time"]).as_py()
     times = {"first_commit": found["min"], "last_commit": found["max"]}
     return {name: None if time is None else str(Timestamp(time)) for name, time in times.items()}
 
@@ -142,7 +145,9 @@ def _column(column: RelationColumn, description: Description) -> str:
 
 
 def _open(row: dict[str, Any]) -> dict[str, Any]:
-    since = {"since_lsn": str(Lsn(row["since_lsn"])), "since_time": str(Timestamp(row["since_time"]))}
+    # The frame of what opens a transaction has 0/0 if an Origin follows (WalSndPrepareWrite, last_write).
+    lsn = str(Lsn(row["since_lsn"])) if row["since_lsn"] else None
+    since = {"since_lsn": lsn, "since_time": str(Timestamp(row["since_time"]))}
     return {"xid": row["xid"], "gid": row["gid"], "streamed": row["streamed"], "first_seq": row["first_seq"], **since}
 
 

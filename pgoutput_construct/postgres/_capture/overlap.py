@@ -262,10 +262,11 @@ class _BackwardScan:
                 row = transactions.slice(number, 1).to_pylist()[0]
                 if row["seq"] < begun:
                     break
-                if row["end_lsn"] is None or row["end_lsn"] <= self.start_lsn:
+                if row["outcome"] == ABORTED:
+                    continue
+                if row["end_lsn"] <= self.start_lsn:
                     return
-                if row["outcome"] != ABORTED:
-                    yield row
+                yield row
             if begun >= 0:
                 break
         is_pruned = bool(self._listing[0].first_seq) and begun < 0

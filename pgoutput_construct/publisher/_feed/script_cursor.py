@@ -205,12 +205,15 @@ def confirmed(script: Iterable[Fed], after: int, two_phase_at: int | None) -> se
     rest comes alone (ReorderBufferSkipPrepare()): a server that has it prepared refuses to prepare it again.
     """
     had, open_ones, around = set[int](), defaultdict[int | None, list[int]](list), _Surroundings()
+    unplaced = list[int]()
     for fed in script:
         xid = around.xid_of(fed)
         open_ones[xid].append(fed.seq)
         if xid is None or _is_end(fed.message, two_phase_at):
-            seqs = open_ones.pop(xid)
-            had.update(seqs if (_end_of(fed.message) or fed.lsn) <= after else ())
+            seqs, lsn = [*unplaced, *open_ones.pop(xid)], _end_of(fed.message) or fed.lsn
+            # The line of a Stream Abort may have no LSN: then that of what ends next decides.
+            unplaced = [] if lsn else seqs
+            had.update(seqs if 0 < lsn <= after else ())
     return had
 
 
