@@ -170,7 +170,7 @@ class LogWriter:
         if self._claim.is_taken:
             self._claim.check()
         elif not self._parts:
-            self._note = self._read_note(self._last)
+            self._note = read_note(self.store).including(self.position.complete_lsn)
             if self._claim.is_overtaken(self._last):
                 self._recover()
 
@@ -315,18 +315,15 @@ class LogWriter:
 
     def _recover(self) -> None:
         self.store.sweep()
+        note = read_note(self.store)  # before the segments: another capture writes first them, then the note
         listing = list_log(self.store)
-        self._note = self._read_note(listing[-1] if listing else None)
         if listing:
             self._last = last = listing[-1]
             self.options = last.options
             self.next_seq = self._first_seq = last.last_seq + 1
+        self._note = note.including(self.position.complete_lsn)
         self._note.check_end(self.next_seq, self.store)
         self._flush = _Flush(self.store, self._claim, ManifestKeeper(self.store, listing))
-
-    def _read_note(self, last: Segment | None) -> Note:
-        note = read_note(self.store)
-        return note.including(last.position.complete_lsn) if last else note
 
     def _take_back(self, handed: "_Handed") -> None:
         if handed.rows:
@@ -393,20 +390,22 @@ class _Flush:
     def write(self, handed: _Handed) -> Durable:
         """Write rows, and return when they are durable; raises ChangeLogError if they must not be confirmed."""
         self.claim.take(handed.last)
-        segment, note = None, handed.noted
+        segment, note, lsn = None, handed.noted, handed.position.complete_lsn
+        is_noted = lsn in note.told
         if handed.rows and handed.options is not None:
             if not self._has_id:
                 ensure_id(self.store)
                 self._has_id = True
             segment = self._write_segment(handed, handed.options)
-            note = note.including(handed.position.complete_lsn)
-        elif handed.position.complete_lsn and handed.position.complete_lsn not in note.told:
-            note = self._write_note(handed)
+            note = note.including(lsn)
+        if is_noted if segment else lsn and not is_noted:
+            # The slot shows that a segment was lost only if the segment moved its LSN: of others the note has the seqs.
+            note = self._write_note(handed, segment or handed.last)
         self.claim.check()  # if it was lost, the file may be elsewhere: then it must not be confirmed
         return Durable(handed.position, segment, note)
 
-    def _write_note(self, handed: _Handed) -> Note:
-        next_seq = handed.last.last_seq + 1 if handed.last else 0
+    def _write_note(self, handed: _Handed, last: Segment | None) -> Note:
+        next_seq = last.last_seq + 1 if last else 0
         note = note_after(max(handed.position.complete_lsn, handed.noted.confirmed_lsn), next_seq, handed.options)
         note = replace(note, told=handed.noted.told, told_from=handed.noted.told_from).including(
             handed.position.complete_lsn

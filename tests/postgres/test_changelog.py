@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pgoutput_construct.changelog._segment.block import Block
+from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError, DecodeError
 from pgoutput_construct.postgres import SCHEMA, ChangeLog, LogOptions, LogWriter, Position, SegmentLimits, explain
@@ -246,6 +247,25 @@ def test_invalid_directories(tmp_path: Path) -> None:
             writer.cut(Position(Lsn(5)))
             writer.collect(wait=True)
         assert writer.noted_lsn == 0
+
+
+def test_a_lost_last_segment_that_moved_nothing(tmp_path: Path) -> None:
+    """One of events alone, or of copied rows: a slot does not show that it existed, and readers may have read it."""
+    _write(tmp_path, 3)
+    for name in (_name(3, 3), _name(4, 4)):
+        with LogWriter(tmp_path) as writer:
+            writer.use(OPTIONS)
+            writer.append_fact("said", Lsn(1))
+            assert writer.publish(writer.position)
+        kept = (tmp_path / name).rename(tmp_path / "kept")
+        seq = int(name[8:28])
+        lost = f"the log ends at seq {seq - 1}, but it had seq {seq} to {seq} .*restore the removed segments"
+        with pytest.raises(ChangeLogError, match=lost):
+            LogWriter(tmp_path)
+        assert any("restore the removed segments" in text for text in verify(tmp_path).problems)
+        kept.rename(tmp_path / name)
+    _write(tmp_path, 2)
+    assert ChangeLog(tmp_path).segments[-1].last_seq == 6 and verify(tmp_path).problems == ()
 
 
 def test_the_limits_cut_by_rows_bytes_and_time(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 On an idle server the capture confirms positions without writing a segment. When it starts again, the note says whether
 the slot is where this capture left it, or was moved or re-created by somebody else.
+
+The note also has the seqs of segments that did not move the position, such as those of events alone: if these are lost,
+the slot does not show that they existed, and readers may have read them.
 """
 
 import json
@@ -72,8 +75,9 @@ class Note:
         if next_seq < self.next_seq:
             raise ChangeLogError(
                 f"{log}: the log ends at seq {next_seq - 1}, but it had seq {next_seq} to {self.next_seq - 1} when "
-                f"{self.confirmed_lsn} was confirmed, and the server will not send them again: restore the removed "
-                "segments, or begin a new log in an empty directory, with a new slot and an initial copy of the tables"
+                f"{self.confirmed_lsn} was confirmed: the server may not send them again, and readers may have read "
+                "them; restore the removed segments, or begin a new log in an empty directory, with a new slot and an "
+                "initial copy of the tables"
             )
 
 
