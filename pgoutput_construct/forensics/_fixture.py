@@ -142,7 +142,8 @@ def fixture(
         where: Values of columns, as text: rows that have them before or after the change.
         xids: The top-level transaction IDs; all if empty.
         since: What ended at this LSN or time, or later.
-        until: What ended at this LSN or time, or earlier.
+        until: What ended at this LSN or time, or earlier. A rolled-back transaction whose LSN was not sent counts as of
+            the end before it in the log.
         masks: Columns and their masks, the last one of a column counts: ``("public.orders.note", "null")``. Columns are
             ``*``, ``schema.table.*`` or ``schema.table.column``; masks ``token``, ``plain``, ``null`` or
             ``text(VALUE)``. What no mask is about is replaced by tokens, also origins, identifiers of prepared

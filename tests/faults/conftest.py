@@ -6,6 +6,16 @@ import pytest
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tools.faults.attack import SERVER_SETTINGS
+from tools.servers import missing_server, open_server
+
+
+@pytest.fixture(scope="session")
+def attacked15() -> Iterator[EmbeddedServer]:
+    """A PostgreSQL 15 that is stopped without warning, where Debian's package is installed."""
+    if problem := missing_server(15):
+        pytest.skip(problem)
+    with open_server(15, SERVER_SETTINGS) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -20,11 +20,15 @@ pytestmark = pytest.mark.server
 
 
 @pytest.mark.parametrize(
-    ("version", "mode", "stalls"),
-    [pytest.param(16, "v2-two-phase-slot", 0, marks=pytest.mark.long), (18, "v4-parallel-two-phase", 1)],
+    ("version", "mode", "stalls", "rollbacks"),
+    [
+        pytest.param(15, "v2", 0, 3, marks=pytest.mark.long),
+        pytest.param(16, "v2-two-phase-slot", 0, 0, marks=pytest.mark.long),
+        (18, "v4-parallel-two-phase", 1, 0),
+    ],
 )
 def test_nothing_is_lost_repeated_or_visible_though_rolled_back(
-    version: int, mode: str, stalls: int, request: pytest.FixtureRequest, tmp_path: Path
+    version: int, mode: str, stalls: int, rollbacks: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """Captures killed, the server stopped, connections cut and silent: the log says what the witness says.
 
@@ -32,7 +36,8 @@ def test_nothing_is_lost_repeated_or_visible_though_rolled_back(
     """
     server: EmbeddedServer = request.getfixturevalue(f"attacked{version}")
     (chosen,) = (known for known in MODES if known.name == mode)
-    faults, commands = Faults(kills=4, stops=1, cuts=1, stalls=stalls, tidies=2), 0.0 if stalls else 0.5
+    faults = Faults(kills=4, stops=1, cuts=1, stalls=stalls, tidies=2, rollbacks=rollbacks)
+    commands = 0.0 if stalls else 0.5
     for attempt in range(3):
         directory = tmp_path / f"{mode}-{attempt}"
         report = Round(server, chosen, faults, directory, seed=version + attempt, commands=commands).run()
@@ -41,7 +46,8 @@ def test_nothing_is_lost_repeated_or_visible_though_rolled_back(
         if not counts.undecodable:  # else the server lost its own slot, which it seldom does: another round
             break
     assert not counts.undecodable and counts.kills >= 4
-    assert (counts.stops, counts.cuts, counts.compactions + counts.prunes) == (1, 1, 2)
+    assert (counts.stops, counts.cuts, counts.compactions + counts.prunes) == (1 + rollbacks, 1, 2)
+    assert bool(counts.rollbacks) == bool(rollbacks)
     assert counts.stalls == counts.noticed == stalls
     assert min(counts.transactions, counts.rolled_back) > 10 and counts.entries > counts.changes
 

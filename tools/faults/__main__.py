@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from pgoutput_construct.demo.embedded_server import VERSIONS
@@ -37,6 +38,7 @@ EXAMPLES = """\
 examples:
   python -m tools.faults capture                            100 kills over eleven modes on each server; about 20 minutes
   python -m tools.faults capture --kills 5 --stops 0 --cuts 1 --stalls 0 --versions 18 --modes v4-parallel
+  python -m tools.faults capture --versions 15 --modes v1 v2 v3-on-two-phase --kills 0 --rollbacks 100
   python -m tools.faults log                                a log is compacted and pruned, which is killed
   python -m tools.faults tables                             compacts and prunes 50,000 segments, compares tables
   python -m tools.faults snapshot --rows 1000000            copies tables while they change; kills the capture
@@ -114,7 +116,7 @@ def _modes(options: argparse.Namespace, version: int) -> list[Mode]:
 
 
 def _rounds(options: argparse.Namespace, modes: Mapping[int, Sequence[Mode]], directory: Path) -> Iterator[RoundReport]:
-    faults = Faults(options.kills, options.stops, options.cuts, options.stalls, options.tidies, options.seconds)
+    faults = Faults(**{each.name: getattr(options, each.name) for each in fields(Faults)})
     chance, places = random.Random(options.seed), itertools.count()
     parts = sum(map(len, modes.values()))
     for version, known in modes.items():
@@ -179,6 +181,7 @@ def _add_faults(parser: argparse.ArgumentParser) -> None:
         "cuts": (20, "connections cut"),
         "stalls": (5, "connections that stall"),
         "tidies": (60, "compactions and prunes, some of them killed"),
+        "rollbacks": (20, "captures and servers killed after a streamed transaction was rolled back"),
     }
     for name, (count, meaning) in faults.items():
         text = f"{meaning}, in all rounds together (default {count})"
@@ -215,7 +218,8 @@ def verdict_line(total: Counts, good: bool, seed: int, directory: Path) -> str:
 
 def _counts(counts: Counts) -> str:
     return (
-        f"kills {counts.kills} (during a compaction or prune {counts.kills_beside}), "
+        f"kills {counts.kills} (during a compaction or prune {counts.kills_beside}, "
+        f"with a rolled-back stream at the log's end {counts.rollbacks}), "
         f"immediate stops {counts.stops}, cuts {counts.cuts}, "
         f"silences {counts.stalls} (noticed {counts.noticed}), captures that ended {counts.ended}, "
         f"slots that the server could not decode {counts.undecodable}, "

@@ -105,7 +105,7 @@ class Round:
         captured = CapturedLog(dsn, _SLOT, PUBLICATION, log, self.mode)
         process = CaptureProcess(captured, self.directory / "capture.txt", chance, self.commands)
         tidying = Tidying(log, self.directory / "tidy.txt", chance)
-        return Breaking(self.server, process, proxy, tidying, log, chance, self.counts)
+        return Breaking(self.server, self._connect, process, proxy, tidying, log, chance, self.counts)
 
     def _attack(self, breaking: Breaking) -> None:
         until, events = time.monotonic() + self.faults.seconds, self.faults.events()
@@ -113,7 +113,7 @@ class Round:
         with Writers(self._connect, self.seed) as writers:
             breaking.begin()
             for event in events:
-                with writers.calm() if event in SLOW else nullcontext():
+                with writers.held() if event == "rollback" else writers.calm() if event in SLOW else nullcontext():
                     breaking.inflict(event)
                 writers.check()
             breaking.run_until(until)

@@ -15,6 +15,8 @@ class Faults:
     stalls: int = 0
     tidies: int = 0
     """Compactions and prunes."""
+    rollbacks: int = 0
+    """Kills of the capture and its server after a streamed transaction was rolled back."""
     seconds: float = 0.0
 
     def share(self, part: int, parts: int) -> "Faults":
@@ -28,6 +30,7 @@ class Faults:
     def events(self) -> list[str]:
         """Return the name of each fault."""
         names = {"kill": self.kills, "stop": self.stops, "cut": self.cuts, "stall": self.stalls, "tidy": self.tidies}
+        names["rollback"] = self.rollbacks
         return [name for name, count in names.items() for _ in range(count)]
 
 
@@ -38,6 +41,8 @@ class Counts:
     kills: int = 0
     kills_beside: int = 0
     """Kills of captures during a compaction or prune."""
+    rollbacks: int = 0
+    """Kills where the log ended with a streamed transaction that was rolled back."""
     stops: int = 0
     cuts: int = 0
     stalls: int = 0

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.stream.transaction_reader import ABORTED
 from tools.faults.capture_process import CaptureProcess
 from tools.faults.counts import Counts
 from tools.faults.errors import FaultsError
 from tools.faults.maintenance import Tidying
 from tools.faults.proxy import Proxy
+from tools.faults.writers import Connect
 
 __all__ = ["SLOW", "Breaking"]
 
@@ -19,10 +22,15 @@ SLOW = ("stall", "tidy")
 """The slow faults."""
 
 _LOOK_SECONDS = 0.05
+_BEGIN_SECONDS = 300.0
 _CONNECT_SECONDS = 60.0
 _SEGMENT_SECONDS = 15.0
 # The capture waits 60 seconds for the result of a statement, and three status intervals for anything on the stream.
 _SILENCE_SECONDS = 75.0
+_GHOSTS = "INSERT INTO item SELECT nextval('marks'), nextval('marks'), 'rolled back', g FROM generate_series(1, 2000) g"
+"""What is above logical_decoding_work_mem."""
+_RUNNING = """SELECT FROM pg_stat_activity
+              WHERE datname = current_database() AND backend_xid IS NOT NULL AND pid <> pg_backend_pid()"""
 
 
 @dataclass
@@ -30,6 +38,7 @@ class Breaking:
     """Injects one fault after the other around one capture; a capture that ends is restarted."""
 
     server: EmbeddedServer
+    connect: Connect
     process: CaptureProcess
     proxy: Proxy
     tidying: Tidying
@@ -40,13 +49,15 @@ class Breaking:
 
     def begin(self) -> None:
         """Wait for the first segment: the first capture on a machine compiles its kernels."""
-        self._wait(lambda: bool(self._newest()), _CONNECT_SECONDS)
+        if not self._wait(lambda: bool(self._newest()), _BEGIN_SECONDS):
+            raise FaultsError(f"the capture wrote no segment in {_BEGIN_SECONDS:.0f} s: {self.process.errors}")
 
     def inflict(self, fault: str) -> None:
         """Inject a fault of ``Faults.events`` at a random time."""
         self.process.ensure()
         self._wait_randomly()
         faults = {"kill": self._kill, "stop": self._stop, "cut": self._cut, "stall": self._stall, "tidy": self._tidy}
+        faults["rollback"] = self._roll_back
         faults[fault]()
 
     def run_until(self, until: float) -> None:
@@ -75,6 +86,34 @@ class Breaking:
         self.counts.stops += 1
         time.sleep(self.chance.random())
         self.server.start()
+
+    def _roll_back(self) -> None:
+        """Roll back a transaction that was streamed, and kill the capture and its server where the log ends with it.
+
+        The server sets its slot back to where a checkpoint saved it, so that the next capture compares the log's end.
+        """
+        with self.connect() as connection:
+            self._wait(lambda: not connection.execute(_RUNNING).fetchall(), _SEGMENT_SECONDS)
+            connection.execute(f"BEGIN; {_GHOSTS}".encode())
+            ((xid,),) = connection.execute("SELECT pg_current_xact_id()::xid::text::bigint").fetchall()
+            self._wait(lambda: xid in self._open(), _SEGMENT_SECONDS if self._streams() else 0.0)
+            connection.execute("ROLLBACK")
+        self._wait(lambda: xid not in self._open(), _SEGMENT_SECONDS)
+        killed = self.process.kill()
+        self.counts.kills += killed
+        self.counts.rollbacks += killed and self._ends_with(xid)
+        self._stop()
+
+    def _streams(self) -> bool:
+        return ChangeLog(self.log).options.streaming != "off"
+
+    def _open(self) -> list[int]:
+        xids: list[int] = ChangeLog(self.log).open_transactions()["xid"].to_pylist()
+        return xids
+
+    def _ends_with(self, xid: int) -> bool:
+        last = ChangeLog(self.log).transactions().to_pylist()[-1:]
+        return any(row["xid"] == xid and row["outcome"] == ABORTED for row in last)
 
     def _cut(self) -> None:
         self._wait_connected()

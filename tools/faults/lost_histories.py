@@ -6,6 +6,8 @@ import random
 import shutil
 import subprocess
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,8 +24,9 @@ from pgoutput_construct.changelog._segment.events import BEGUN_ANEW
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.embedded_server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.postgres import capture, create_slot, current_lsn
+from pgoutput_construct.postgres import SegmentLimits, capture, create_slot, current_lsn
 from pgoutput_construct.wire import Insert, parse
+from tools.background import in_background
 from tools.faults.errors import FaultsError
 from tools.faults.standby import Standby
 from tools.servers import RELEASES, open_server
@@ -118,6 +121,22 @@ class _Round:
             end, dsn = current_lsn(connection), connection.info.dsn
         return capture(dsn, _SLOT, ["p"], log, until_lsn=end, duration=120.0, **{**_OPTIONS, **options})
 
+    def roll_back(self, server: "EmbeddedServer | Standby", log: Path) -> None:
+        """Let the log end with a streamed transaction that was rolled back, whose LSN protocol 1 to 3 do not send."""
+        with self.connect(server) as connection:
+            dsn = connection.info.dsn
+
+            def run(done: threading.Event) -> None:
+                limits = SegmentLimits(seconds=0.1)
+                capture(dsn, _SLOT, ["p"], log, stop=done.is_set, limits=limits, **_OPTIONS)
+
+            with in_background(run):
+                connection.execute("BEGIN")
+                connection.execute("INSERT INTO t SELECT g, 'rolled back' FROM generate_series(-3000, -1) g")
+                _wait_until(lambda: bool(len(ChangeLog(log).open_transactions())))
+                connection.execute("ROLLBACK")
+                _wait_until(lambda: not len(ChangeLog(log).open_transactions()))
+
     def refused(self, server: "EmbeddedServer | Standby", log: Path, words: str) -> None:
         """Capture, which must be refused."""
         try:
@@ -142,10 +161,12 @@ class _Round:
             raise FaultsError(f"lost {lost}, ghosts {ghosts}, twice {twice}, {list(problems)}, {stale}")
         return f"{len(there):,} rows"
 
-    def pass_the_end(self, server: "EmbeddedServer | Standby", log: Path) -> int:
-        """Write until the server's positions are beyond those of the log; return how many rows."""
-        rows = self.work(server, _OWN)
+    def pass_the_end(self, server: "EmbeddedServer | Standby", log: Path, is_published: bool = True) -> int:
+        """Write until the server's LSNs are beyond those of the log; return how many rows the publication has of it."""
+        rows = self.work(server, _OWN) if is_published else 0
         with self.connect(server) as connection:
+            while not is_published and current_lsn(connection) <= ChangeLog(log).complete_lsn:
+                connection.execute("INSERT INTO unpublished SELECT 'y' FROM generate_series(1, 200)")
             while current_lsn(connection) <= ChangeLog(log).complete_lsn:
                 rows += self.work(server, _OWN)
         return rows
@@ -160,11 +181,15 @@ def _put_back(run: _Round, log: Path) -> str:
     with Volume.of(run.server) as volume:
         lost = run.work(run.server, _LOST)
         run.capture(run.server, log)
+        how = ""
+        if lost and run.chance.random() < 0.5:
+            run.roll_back(run.server, log)
+            how = ", a rolled-back stream at the log's end"
         volume.put_back()
-        own = run.pass_the_end(run.server, log)
+        own = run.pass_the_end(run.server, log, is_published=not how)
         run.refused(run.server, log, "reset to an earlier state")
         run.capture(run.server, log, on_lost_slot="snapshot")
-    return f"{lost:,} rows undone, {own:,} written since: refused; then {_continue(run, run.server, log)}"
+    return f"{lost:,} rows undone{how}, {own:,} written since: refused; then {_continue(run, run.server, log)}"
 
 
 def _before_the_slot(run: _Round, log: Path) -> str:
@@ -194,6 +219,8 @@ def _crashed(run: _Round, log: Path) -> str:
     for _ in range(4):
         run.work(run.server)
         run.capture(run.server, log)
+        if run.chance.random() < 0.5:
+            run.roll_back(run.server, log)
         run.server.kill()
         run.server.start()
         again += run.capture(run.server, log).dropped
@@ -262,6 +289,14 @@ _ROUNDS: Final[dict[str, Callable[[_Round, Path], str]]] = {
     "statistics reset": _forgotten,
 }
 _KINDS: Final = f"only these: {', '.join(map(repr, _ROUNDS))}"
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise FaultsError(f"the log has not what it should have after {seconds:.0f} s")
+        time.sleep(0.05)
 
 
 def _continue(run: _Round, server: EmbeddedServer | Standby, log: Path) -> str:

@@ -35,7 +35,8 @@ class Writers:
         """``connect`` opens connections; ``seed`` makes the choices, not their timing."""
         self._connect = connect
         self._pause = _PAUSE_SECONDS
-        self._stop = threading.Event()
+        self._stop, self._may_write = threading.Event(), threading.Event()
+        self._may_write.set()
         self._rolled_back: list[str] = []
         self._pool = ThreadPoolExecutor(WRITERS, "writer")
         self._futures: list[Future[None]] = [
@@ -55,6 +56,15 @@ class Writers:
             yield
         finally:
             self._pause = _PAUSE_SECONDS
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let no writer begin a transaction during a block; those that are open end."""
+        self._may_write.clear()
+        try:
+            yield
+        finally:
+            self._may_write.set()
 
     def check(self) -> None:
         """Raise the error of a writer that ended early, if any."""
@@ -85,7 +95,7 @@ class Writers:
 
     def _session(self, connection: "psycopg.Connection[Any]", chance: random.Random) -> None:
         cursor = connection.cursor()
-        while not self._stop.is_set():
+        while self._may_write.wait() and not self._stop.is_set():
             try:
                 self._transaction(cursor, chance)
             except _TRANSIENT:
