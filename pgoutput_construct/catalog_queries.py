@@ -64,13 +64,13 @@ _PUBLISHED: Final = """wanted AS (SELECT p.*, p.xmin AS written, {via_root} AS v
     members AS (
         SELECT publication, oid, member, NULL AS within FROM listed WHERE NOT excluded
         UNION ALL SELECT p.oid, c.oid, NULL, NULL
-        FROM wanted p JOIN pg_class c ON p.puballtables AND NOT c.relispartition
+        FROM wanted p JOIN pg_class c ON p.puballtables AND {is_top}
         AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND c.oid >= 16384
         AND NOT EXISTS (SELECT FROM listed e WHERE e.excluded AND (e.publication, e.oid) = (p.oid, c.oid)){schemas}),
     branches AS (
         SELECT publication, oid, member, within, oid AS top, '' AS joined FROM members
         UNION ALL SELECT b.publication, i.inhrelid, b.member, b.within, b.top, concat_ws(' ', b.joined, i.xmin)
-        FROM branches b JOIN pg_inherits i ON i.inhparent = b.oid
+        FROM branches b JOIN pg_inherits i ON i.inhparent = b.oid AND {is_attached}
         JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition),
     published AS (
         SELECT b.publication, b.oid, min(b.member) AS member, bool_or(b.member IS NULL AND b.oid = b.top) AS as_it_is,
@@ -109,6 +109,9 @@ _OPERATIONS: Final = """array_remove(ARRAY[
         CASE WHEN pubinsert THEN 'insert' END, CASE WHEN pubupdate THEN 'update' END,
         CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL)"""
 
+_IS_TOP: Final = """NOT (c.relispartition
+        AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid AND {is_attached}))"""
+
 _ALL_ROWS: Final = ",\n        (SELECT sum(hashtext(concat(oid, ' ', xmin))) FROM "
 
 _PARTS: Final[Mapping[str, Mapping[int, str]]] = {
@@ -116,6 +119,8 @@ _PARTS: Final[Mapping[str, Mapping[int, str]]] = {
     "is_published": {0: _IS_PUBLISHED},
     "as_itself": {0: _AS_ITSELF},
     "is_at_work": {0: _IS_AT_WORK},
+    "is_attached": {0: "true", 14: "NOT i.inhdetachpending"},
+    "is_top": {0: _IS_TOP},
     "operations": {0: _OPERATIONS},
     "via_root": {0: "false", 13: "p.pubviaroot"},
     "schemas": {0: "", 15: _SCHEMAS},
@@ -146,9 +151,12 @@ _PARTS: Final[Mapping[str, Mapping[int, str]]] = {
 ``column_list`` is the column list of a row ``r`` of pg_publication_rel, NULL for all columns. ``is_published`` is the
 condition under which a row of ``wanted``, joined with ``r``, publishes a row of pg_attribute. ``as_itself`` is the
 condition under which the stream names a row ``m`` of ``published`` itself: a partition with a published ancestor is
-named as the ancestor (get_rel_sync_entry). ``is_at_work`` is true of a process ``a`` of pg_stat_activity that is not
-waiting for its client or for WAL, where it could answer; any other wait, and none, counts as work. Processes of other
-roles show no state.
+named as the ancestor (get_rel_sync_entry). ``is_attached`` is true of a row ``i`` of pg_inherits unless its DETACH
+CONCURRENTLY is pending: from its first transaction on, which is committed also if the second is cancelled, the parent
+shows no rows of the partition, and the stream names it as a table without ancestors (get_partition_ancestors).
+``is_top`` is true of a row ``c`` of pg_class without ancestors in this sense. ``is_at_work`` is true of a process ``a``
+of pg_stat_activity that is not waiting for its client or for WAL, where it could answer; any other wait, and none,
+counts as work. Processes of other roles show no state.
 """
 _BRACES: Final = re.compile(r"\{(\w+)\}")
 
@@ -253,7 +261,10 @@ PUBLICATIONS: Final = CatalogQuery(
     ARRAY(SELECT format('%%I.%%I', n.nspname, c.relname) FROM branches b JOIN pg_class t ON t.oid = b.top
           JOIN pg_class c ON c.oid = b.oid JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE p.via_root AND b.publication = p.oid AND c.relkind = 'r' AND c.relreplident NOT IN ('f', t.relreplident)
-          AND EXISTS (SELECT FROM published m WHERE (m.publication, m.oid) = (p.oid, b.top)) ORDER BY 1)
+          AND EXISTS (SELECT FROM published m WHERE (m.publication, m.oid) = (p.oid, b.top)) ORDER BY 1),
+    ARRAY(SELECT DISTINCT format('%%I.%%I', n.nspname, c.relname) FROM branches b
+          JOIN pg_inherits i ON i.inhparent = b.oid AND NOT {is_attached} JOIN pg_class c ON c.oid = i.inhrelid
+          JOIN pg_namespace n ON n.oid = c.relnamespace WHERE b.publication = p.oid ORDER BY 1)
     FROM wanted p ORDER BY pubname""",
     {
         "name": "name",
@@ -263,6 +274,7 @@ PUBLICATIONS: Final = CatalogQuery(
         "with_sequences": "bool",
         "without_tables": "bool",
         "other_identity": "_text",
+        "detach_pending": "_text",
     },
     "the publications cannot be read",
 )
@@ -335,7 +347,7 @@ TABLE_FACTS: Final = CatalogQuery(
                 WHERE o.attrelid = i.inhrelid AND o.attnum > 0 AND NOT o.attisdropped AND o.xmin = i.xmin
                 AND o.xmax = '0'::xid AND i.xmax = '0'::xid AND o.cmin::text::bigint < i.cmin::text::bigint)
             THEN made ELSE made || i.xmin END
-        FROM tree JOIN pg_inherits i ON i.inhparent = tree.oid
+        FROM tree JOIN pg_inherits i ON i.inhparent = tree.oid AND {is_attached}
         JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition
         JOIN pg_attribute a ON a.attrelid = i.inhrelid AND a.attnum = -1),
     leaves AS (SELECT root, json_agg(json_build_array(oid::bigint, relfilenode::bigint) ORDER BY oid) AS filenodes,

@@ -59,6 +59,9 @@ class PublicationFacts:
     their rows by the root's (``logicalrep_write_rel``), and has of an old row what the partition's own logs
     (``ExtractReplicaIdentity``)."""
 
+    detach_pending: tuple[str, ...] = ()
+    """Qualified names of partitions whose DETACH CONCURRENTLY is pending: it waits, or was cancelled while it did."""
+
     @property
     def has_sequences_alone(self) -> bool:
         """Whether it is FOR ALL SEQUENCES and nothing else."""
@@ -89,6 +92,13 @@ class PublicationFacts:
                 f"publication {self.name!r} publishes partitions via a root that has another replica identity: "
                 f"{', '.join(self.other_identity)}; updates and deletes of their rows cannot be applied: run ALTER "
                 "TABLE ... REPLICA IDENTITY on each, to have the root's, then pgoutput snapshot"
+            )
+        if self.detach_pending:
+            found.append(
+                f"publication {self.name!r} has partitions whose DETACH CONCURRENTLY is pending: "
+                f"{', '.join(self.detach_pending)}; the server no longer shows and publishes their rows as those of "
+                "the partitioned table: run ALTER TABLE ... DETACH PARTITION ... FINALIZE, before anything is written "
+                "to them: for a publication FOR ALL TABLES the server can crash when it decodes such a change"
             )
         if self.with_sequences:
             found.append(
@@ -138,6 +148,7 @@ def read_publications(connection: Connection, publications: Sequence[str]) -> li
             row["with_sequences"],
             row["without_tables"],
             tuple(row["other_identity"]),
+            tuple(row["detach_pending"]),
         )
         for row in fetch_named(connection, PUBLICATIONS, publications=list(publications))
     ]

@@ -162,6 +162,18 @@ def wait_until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
         time.sleep(0.02)
 
 
+def leave_detach_pending(connect: "Callable[[], psycopg.Connection[Any]]", parent: str, partition: str) -> None:
+    """Cancel a DETACH CONCURRENTLY while it waits for a reader of the table."""
+    pending = "SELECT FROM pg_inherits WHERE inhrelid = %s::regclass AND inhdetachpending"
+    with connect() as reader, connect() as detaching, reader.transaction():
+        reader.execute(f"SELECT FROM {parent}".encode())
+        detaching.pgconn.send_query(f"ALTER TABLE {parent} DETACH PARTITION {partition} CONCURRENTLY".encode())
+        wait_until(lambda: bool(reader.execute(pending, [partition]).fetchall()))
+        detaching.cancel()
+        while result := detaching.pgconn.get_result():
+            assert b"canceling statement" in result.error_message
+
+
 def messages(log: ChangeLog) -> Iterator[tuple[LogEntry, Any]]:
     """Parse every entry by itself, as a parallel reader would."""
     options = log.options

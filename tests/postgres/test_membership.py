@@ -1,10 +1,14 @@
 """Which tables publications publish, by the same rules as PostgreSQL, without waiting for locks."""
 
+from pathlib import Path
+
 import pytest
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import connect, read_publications
 from pgoutput_construct.postgres._catalog.table_catalog import catalog_digest, locked_tables, read_catalog
+from pgoutput_construct.postgres._snapshot.copied_tables import read_tables
+from tests.postgres.shop import Shop, leave_detach_pending
 
 pytestmark = pytest.mark.server
 
@@ -74,3 +78,32 @@ def test_published_tables_equal_the_view(server: EmbeddedServer) -> None:
             assert catalog_digest(connection) != before
     with server.connect() as admin:
         admin.execute("DROP DATABASE membership")
+
+
+def test_a_partition_whose_detachment_is_pending(server: EmbeddedServer, tmp_path: Path) -> None:
+    """The server shows and publishes it as a table of its own: facts and copies are of the same tables."""
+    with Shop.create(server, "pending", tmp_path / "log", two_phase=False) as shop:
+        publications = PUBLICATIONS | (SINCE_19 if server.version >= 19 else {})
+        shop.execute(TABLES, *(f"CREATE PUBLICATION {name} {what}" for name, what in publications.items()))
+        leave_detach_pending(shop.connect, "root", "zoo.middle")
+        with shop.connect() as source, connect(shop.dsn, replication=False) as connection:
+            found = read_catalog(connection, [*publications], "none")
+            for name, facts in found.publications.items():
+                expected = [row[0] for row in source.execute(VIEW, [name]).fetchall()]
+                # The view lacks what is sent as zoo.middle (get_rel_sync_entry).
+                expected += ["zoo.middle"] * (name in ("everything_as_roots", "excepted_as_roots"))
+                assert sorted(f"{table['schema']}.{table['name']}" for table in facts["tables"]) == sorted(expected)
+            filenodes = {oid: facts["filenodes"] for oid, facts in found.tables.items()}
+            oids = {facts["name"]: oid for oid, facts in found.tables.items()}
+            for table, leaf in (("root", "leaf"), ("middle", "deep")):
+                assert [oid for oid, _ in filenodes[oids[table]]] == [oids[leaf]]
+            copied = read_tables(connection, ["parts_as_roots", "schema_as_roots"], oids.values())
+            names = [(table.name, *(leaf.name for leaf in table.leaves)) for table in copied]
+            assert {("root", "leaf"), ("middle", "deep")} <= {*names}
+            (told,) = read_publications(connection, ["parts"])
+            assert told.detach_pending == ("zoo.middle",) and "FINALIZE" in told.warnings()[-1]
+            source.execute("ALTER TABLE root DETACH PARTITION zoo.middle FINALIZE")
+            again = read_catalog(connection, [*publications], "none")
+            assert {oid: facts["filenodes"] for oid, facts in again.tables.items()} == filenodes
+            assert again.publications == found.publications
+            assert read_publications(connection, ["parts"])[0].detach_pending == ()

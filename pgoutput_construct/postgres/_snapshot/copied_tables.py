@@ -43,7 +43,7 @@ _COLUMNS: Final = """WITH RECURSIVE bases AS (
 
 _LEAVES: Final = """WITH RECURSIVE tree AS (SELECT oid AS root, oid FROM unnest(%s::oid[]) AS wanted (oid)
         UNION ALL SELECT tree.root, i.inhrelid FROM tree JOIN pg_inherits i ON i.inhparent = tree.oid
-        JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition)
+        AND {is_attached} JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition)
     SELECT tree.root, c.oid, n.nspname, c.relname, CASE WHEN c.oid <> ALL(%s) THEN
             coalesce(pg_relation_size(c.oid), 0) / current_setting('block_size')::int END,
         (SELECT jsonb_object_agg(attname, attnum) FROM pg_attribute
@@ -217,7 +217,8 @@ def _read_columns(connection: Connection, oids: list[int]) -> dict[int, list[Col
 
 def _read_leaves(connection: Connection, oids: list[int], locked: list[int]) -> dict[int, list[tuple[Any, ...]]]:
     found = defaultdict[int, list[tuple[Any, ...]]](list)
-    for root, *leaf in fetch(connection, _LEAVES, [oids, locked], doing="the partitions cannot be read"):
+    query = for_release(_LEAVES, connection.info.server_version)
+    for root, *leaf in fetch(connection, query, [oids, locked], doing="the partitions cannot be read"):
         found[root].append(tuple(leaf))
     return found
 

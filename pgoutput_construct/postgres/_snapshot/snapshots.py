@@ -17,7 +17,7 @@ import psycopg
 import pyarrow.compute as pc
 from psycopg import sql
 
-from pgoutput_construct.catalog_queries import CURRENT_SNAPSHOT, INSERTED_LSN
+from pgoutput_construct.catalog_queries import CURRENT_SNAPSHOT, INSERTED_LSN, for_release
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._index.indexes import index_of
 from pgoutput_construct.changelog._index.planning import committed_transactions
@@ -209,7 +209,8 @@ _WRITERS: Final = f"""SELECT {_SESSION} FROM pg_stat_activity
 # Only ACCESS EXCLUSIVE conflicts with reading; so does a session that waits for it, since locks queue. A prepared
 # transaction has no process: the lock on its xid identifies it.
 _LOCKS: Final = f"""WITH RECURSIVE tree AS (
-        SELECT %s::oid AS oid UNION ALL SELECT inhrelid FROM tree JOIN pg_inherits ON inhparent = oid),
+        SELECT %s::oid AS oid
+        UNION ALL SELECT inhrelid FROM tree JOIN pg_inherits i ON inhparent = oid AND {{is_attached}}),
     locks AS (SELECT pid, virtualtransaction FROM pg_locks JOIN tree ON tree.oid = relation
         JOIN pg_database d ON d.oid = database AND datname = current_database() WHERE mode = 'AccessExclusiveLock')
     SELECT {_SESSION} FROM pg_stat_activity WHERE pid IN (SELECT pid FROM locks)
@@ -226,7 +227,7 @@ def _writers(connection: Connection, xids: Collection[int]) -> str:
 
 def describe_lock_holders(connection: Connection, oid: int) -> str:
     """Describe the sessions that hold, or wait for, ACCESS EXCLUSIVE on a table or its partitions."""
-    return _joined(fetch(connection, _LOCKS, [oid]))
+    return _joined(fetch(connection, for_release(_LOCKS, connection.info.server_version), [oid]))
 
 
 def _joined(rows: list[tuple[str, ...]]) -> str:

@@ -283,7 +283,7 @@ def _publication_names(context: QueryContext, arguments: Arguments) -> Iterable[
 
 def _publication_rows(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
     as_usual = {"without_identity": "{}", "unsent": "{}", "with_sequences": "f", "without_tables": "f"}
-    as_usual["other_identity"] = "{}"
+    as_usual |= {"other_identity": "{}", "detach_pending": "{}"}
     return [
         {"name": name, "operations": _operations(context, name), **as_usual}
         for name in _requested_publications(context, arguments)

@@ -20,7 +20,7 @@ from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres._snapshot.copier import Copier
 from pgoutput_construct.postgres.connection import Connection
 from tests.postgres.copying.conftest import Source
-from tests.postgres.shop import wait_until
+from tests.postgres.shop import leave_detach_pending, wait_until
 
 pytestmark = pytest.mark.server
 
@@ -274,6 +274,25 @@ def test_partitions_that_a_copied_table_is_given(source: Source) -> None:
         source.check({"r": "id v"})
         copies.append(sum(copy.name == "r" for copy in copies_of(source.log().index)))
     assert copies == [1, 2, 3, 4, 4, 5, 5]
+
+
+def test_a_partition_whose_detachment_is_pending(source: Source) -> None:
+    """The table loses its rows then, not when it is finalized; a copy has none of them."""
+    parts = [f"CREATE TABLE r{n} PARTITION OF r FOR VALUES FROM ({n}0) TO ({n}9)" for n in (1, 2)]
+    source.execute(ROOT.format("r"), *parts, "INSERT INTO r VALUES (10), (20)", "ALTER PUBLICATION p SET TABLE r")
+    source.capture()
+    leave_detach_pending(source.connect, "r", "r2")
+    copies = []
+    for statement in (
+        "INSERT INTO r2 VALUES (21)",
+        "ALTER TABLE r DETACH PARTITION r2 FINALIZE",
+        "ALTER TABLE r ATTACH PARTITION r2 FOR VALUES FROM (20) TO (29)",
+    ):
+        source.execute(statement, "INSERT INTO r (id) SELECT max(id) + 1 FROM r1")
+        source.capture()
+        source.check({"r": "id v"})
+        copies.append(sum(copy.name == "r" for copy in copies_of(source.log().index)))
+    assert copies == [2, 2, 3]
 
 
 def test_a_partition_published_as_its_root(source: Source) -> None:
