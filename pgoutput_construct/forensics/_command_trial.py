@@ -7,10 +7,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.forensics._fixture import Fixture
 
 __all__ = ["command_fails"]
+
+_NOT_EXECUTED: Final = (126, 127)
+"""The exit statuses of a POSIX shell for a command that is not executable, or was not found."""
 
 
 def command_fails(command: str, timeout: float) -> Callable[[Fixture], bool]:
@@ -22,6 +27,8 @@ def command_fails(command: str, timeout: float) -> Callable[[Fixture], bool]:
         command: A command of the shell; ``{file}`` is replaced by the path of the fixture, ``{dsn}`` by the connection
             string of a publisher that serves it.
         timeout: Seconds after which it hangs.
+
+    What is returned raises PgoutputError if the shell cannot execute the command: every fixture would fail then.
     """
 
     def fails(trial: Fixture) -> bool:
@@ -44,7 +51,10 @@ def _fails(command: str, timeout: float) -> bool:
         command, shell=True, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        return process.wait(timeout) != 0
+        status = process.wait(timeout)
+        if status in _NOT_EXECUTED:
+            raise PgoutputError(f"the command cannot be executed: the shell ends with status {status}")
+        return status != 0
     except subprocess.TimeoutExpired:
         return True
     finally:

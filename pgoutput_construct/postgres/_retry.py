@@ -23,9 +23,13 @@ and is skipped the next time; an error that persists is caused by the slot, and 
 class Retry:
     """Decides after each failed connection, including the first one, whether and when to try again."""
 
-    def __init__(self, limit: float | None = None) -> None:
-        """Retry until ``limit`` seconds after the last contact with the server; None for no limit."""
-        self.limit = limit
+    def __init__(self, limit: float | None = None, first_limit: float | None = None) -> None:
+        """Retry until ``limit`` seconds after the last contact with the server; None for no limit.
+
+        Until the first connection succeeds, ``first_limit`` applies if there is no ``limit``.
+        """
+        self._limit = limit
+        self._limit_now = first_limit if limit is None else limit
         self.silent = 0
         """The number of consecutive connections that received nothing and ended because the server was silent."""
         self._contact = self._attempt = time.monotonic()
@@ -47,6 +51,7 @@ class Retry:
         _LOG.info("%s%s", "connected again: " if self._logged else "connected: ", what)
         self._logged = ""
         self._connected = True
+        self._limit_now = self._limit
 
     def recurs(self, error: ReplicationError, transactions: int) -> bool:
         """Return whether ``error`` is an internal error of the server that has persisted over all its attempts.
@@ -70,7 +75,7 @@ class Retry:
         now = time.monotonic()
         if self._connected:
             self._contact = now
-        if not error.transient or (self.limit is not None and now - self._contact >= self.limit):
+        if not error.transient or (self._limit_now is not None and now - self._contact >= self._limit_now):
             raise error
         silent_again = isinstance(error, SilentServerError) and received == self._received
         self.silent = self.silent + 1 if silent_again else 0
@@ -86,5 +91,5 @@ class Retry:
         state = re.sub(r"\d+", "", str(error))
         if state != self._logged:
             self._logged = state
-            limit = "until it succeeds" if self.limit is None else f"for up to {self.limit:g} seconds"
+            limit = "until it succeeds" if self._limit_now is None else f"for up to {self._limit_now:g} seconds"
             _LOG.warning("%s; trying again %s", " ".join(str(error).split()), limit)

@@ -16,7 +16,7 @@ from pgoutput_construct.postgres._capture.pump import CaptureProgress
 from pgoutput_construct.postgres._capture.slot_watch import Heartbeat, SlotWatch
 from pgoutput_construct.postgres._capture.transaction_tracker import Ending
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch, OnRewrite
-from pgoutput_construct.postgres._patience import Patience, collected_signals
+from pgoutput_construct.postgres._patience import ANSWER_SECONDS, Patience, collected_signals
 from pgoutput_construct.postgres._retry import Retry
 from pgoutput_construct.postgres._snapshot.copier import Copier
 from pgoutput_construct.postgres.connection import connect
@@ -64,6 +64,10 @@ def capture(
     start, the capture reconnects, with pauses that grow to 30 seconds, and logs each kind of failure once (logger
     ``pgoutput_construct``). Permanent errors, such as a wrong password or a missing publication, are raised at once.
 
+    Conditions to end (``until_lsn``, ``until_idle``, ``duration``) count from where the capture begins: the slot is
+    read, and the server's history is that of the log. With such a condition, a capture that cannot begin, since the
+    server is unreachable or the slot has another reader, raises the error after ``reconnect_seconds``, or a minute.
+
     Args:
         dsn: The connection string, as libpq reads it; its password appears in no error. In addition to the stream's
             connection there is an ordinary one, which polls the slot and the publications.
@@ -74,7 +78,7 @@ def capture(
         limits: When a segment is cut.
         until_lsn: End when everything before this LSN is durable; None for no such end.
         until_idle: End when the server has had nothing to send for this many seconds.
-        duration: End after this many seconds.
+        duration: End this many seconds after the capture began.
         stop: Called about every 50 ms; True ends the capture.
         on_progress: Called after each segment, and about once a second. ``stop`` and ``on_progress`` are called on a
             thread of their own, so that slow callbacks do not delay the stream; progress reports are merged meanwhile.
@@ -98,7 +102,8 @@ def capture(
         status_interval: Seconds between two status updates to the server, and between two polls of the slot. If the
             server is silent for three intervals, although a reply was requested, the capture reconnects, unless the
             slot's walsender is active: it may decode unpublished changes for hours.
-        reconnect_seconds: Seconds after the last contact for which the capture reconnects; None for no limit.
+        reconnect_seconds: Seconds after the last contact for which the capture reconnects; None for no limit, but of 60
+            seconds for a first connection if there is a condition to end.
         snapshot: Keep the log complete from the first row of each published table: tables without a copy in the log are
             copied alongside the stream, now and when they are published later. A slot that is created provides the
             snapshot. ``until_lsn`` and ``until_idle`` then wait for all copies to be durable. The role needs SELECT on
@@ -165,7 +170,7 @@ def capture(
             run = CaptureSession(
                 dsn, plan, writer, ending, callbacks, progress, watch, catalog, copier, status_interval
             )
-            return run.run(Retry(reconnect_seconds))
+            return run.run(Retry(reconnect_seconds, ANSWER_SECONDS if ending.is_bounded else None))
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
 from pgoutput_construct.postgres._capture.pump import CaptureProgress
+from pgoutput_construct.postgres._patience import ANSWER_SECONDS
 from pgoutput_construct.postgres._snapshot.snapshots import check_can_copy
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.postgres.connection import Connection, connect
@@ -85,6 +86,7 @@ def snapshot(
             watched = _CompletionWatch(store, request, on_progress)
             given: dict[str, Any] = log.options.replication_options()
             given |= {"workers": workers, "handle_signals": handle_signals, "on_progress": watched.report}
+            given |= {"reconnect_seconds": ANSWER_SECONDS}
             slot, publications = log.options.slot, log.options.publications
             capture(dsn, slot, publications, store.address, stop=lambda: is_stopped() or watched.done, **given)
     finally:
@@ -117,12 +119,14 @@ def _find_published(connection: Connection, names: list[str], options: LogOption
 def _wait(
     store: LogStore, request: CopyRequest, is_stopped: Callable[[], bool], dsn: str, slot: str, seen: "_CopiedRowCount"
 ) -> bool:
-    """Wait for a capture to fulfil the request; return False if none reads the slot, True if it is done or stopped."""
+    """Wait for a capture to fulfil the request; return False if none writes the log, True if it is done or stopped."""
     free_since: float | None = None
     while not was_fulfilled(store, request) and not is_stopped():
-        now, health = time.monotonic(), slot_health(dsn, slot)
-        free_since = None if health and health[0].active_pid else free_since or now
-        if free_since is not None and now - free_since >= (_FREE_SECONDS if _is_held(store) else 0):
+        now, health, is_held = time.monotonic(), slot_health(dsn, slot), _is_held(store)
+        # An object store has no lock: only the slot shows whether a capture has the log open.
+        is_read = bool(health and health[0].active_pid) and (is_held or not store.keeps_out)
+        free_since = None if is_read else free_since or now
+        if free_since is not None and now - free_since >= (_FREE_SECONDS if is_held else 0):
             return False
         seen.report()
         time.sleep(_PAUSE)
@@ -153,7 +157,7 @@ class _CopiedRowCount:
 def _is_held(store: LogStore) -> bool:
     """Return whether a capture has the log open now, even if it has lost its connection."""
     if not store.keeps_out:
-        return False  # an object store has no lock: only the slot shows its reader
+        return False
     try:
         store.lock("capture").release()
     except ChangeLogError:

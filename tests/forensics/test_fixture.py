@@ -294,6 +294,8 @@ def test_shrinking(busy: Shop, tmp_path: Path) -> None:
     assert hanging(small) and not command_fails("true", 60.0)(small) and command_fails("exit 3", 60.0)(small)
     with pytest.raises(PgoutputError, match="nothing fails, so there is nothing to shrink"):
         whole.shrunk(lambda trial: False)
+    with pytest.raises(PgoutputError, match="cannot be executed: the shell ends with status 127"):
+        whole.shrunk(command_fails("no_such_command {file}", 60.0))
 
 
 def _quoted(text: str) -> str:

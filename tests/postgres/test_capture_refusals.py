@@ -1,5 +1,7 @@
 """What a capture refuses and what it accepts: foreign logs, moved slots, idle servers, empty frames."""
 
+from typing import Any
+
 import pytest
 
 from pgoutput_construct.errors import ChangeLogError
@@ -65,12 +67,29 @@ def test_an_idle_capture_lets_the_slot_move(shop: Shop) -> None:
     assert committed_ids(shop.log()) == [1]
 
 
-def test_missing_publications_and_slots_say_what_to_run(shop: Shop) -> None:
-    """Nothing is created implicitly, and the directory stays usable."""
+ENDS = pytest.mark.parametrize("end", [{"until_lsn": Lsn(1)}, {"until_idle": 0.0}, {"duration": 0.0}], ids=str)
+
+
+@ENDS
+def test_missing_publications_and_slots_say_what_to_run(shop: Shop, end: dict[str, Any]) -> None:
+    """Nothing is created implicitly, and the directory stays usable; no end comes before the error."""
     with pytest.raises(ReplicationError, match="CREATE PUBLICATION"):
-        capture_function(shop.dsn, shop.slot, ["missing"], shop.directory, until_lsn=Lsn(1))
+        capture_function(shop.dsn, shop.slot, ["missing"], shop.directory, **end)
     with pytest.raises(ReplicationError, match="pg_create_logical_replication_slot"):
-        capture_function(shop.dsn, "missing", [PUBLICATION], shop.directory, until_lsn=Lsn(1))
+        capture_function(shop.dsn, "missing", [PUBLICATION], shop.directory, **end)
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.capture()
     assert committed_ids(shop.log()) == [1]
+
+
+@ENDS
+def test_a_slot_with_another_reader(shop: Shop, end: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A capture with an end that cannot begin ends with the error, also without a limit for reconnecting."""
+    monkeypatch.setitem(capture_function.__globals__, "ANSWER_SECONDS", 0.2)
+    with shop.capturing():
+        wait_until(lambda: is_active(shop))
+        with pytest.raises(ReplicationError, match="is being read by process"):
+            capture_function(shop.dsn, shop.slot, [PUBLICATION], shop.directory.with_name("other"), new_log=True, **end)
+    monkeypatch.undo()
+    done = capture_function(shop.dsn, shop.slot, [PUBLICATION], shop.directory, **end)
+    assert done.ended_by in end and done.confirmed_lsn

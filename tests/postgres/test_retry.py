@@ -28,3 +28,14 @@ def test_transient_errors_are_retried_without_limit() -> None:
         assert retry.failed(ReplicationError("broken", sqlstate="08006", transient=True)) <= 30
     with pytest.raises(ReplicationError, match="no slot"):
         retry.failed(ReplicationError("no slot", sqlstate="42704"))
+
+
+def test_a_first_connection_has_a_limit_of_its_own() -> None:
+    """It applies until a connection succeeds, unless there is a limit for all."""
+    broken = ReplicationError("broken", sqlstate="08006", transient=True)
+    with pytest.raises(ReplicationError, match="broken"):
+        Retry(None, 0.0).failed(broken)
+    assert Retry(60.0, 0.0).failed(broken) > 0 and Retry().failed(broken) > 0
+    retry = Retry(None, 0.0)
+    retry.connected("slot")
+    assert retry.failed(broken) > 0

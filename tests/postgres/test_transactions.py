@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import DecodeError, ProtocolError
 from pgoutput_construct.postgres import Position
+from pgoutput_construct.postgres._capture.overlap import Overlap
 from pgoutput_construct.postgres._capture.pump import Intake
+from pgoutput_construct.postgres._capture.transaction_tracker import Ending, TransactionTracker
 from pgoutput_construct.stream import Session
 from pgoutput_construct.testing import streams
 from pgoutput_construct.testing.streams import Sent
@@ -237,3 +240,12 @@ def test_batch_boundaries_do_not_matter(data: st.DataObject, stream: list[Sent],
     one, other = single.tracker, batched.tracker
     assert one.position == other.position and one.at_boundary == other.at_boundary
     assert (one.transactions, one.dropped) == (other.transactions, other.dropped)
+
+
+def test_a_duration_counts_from_where_the_history_is_known() -> None:
+    """Before that a capture has not begun: it would end as if the log were that of the server."""
+    options = LogOptions(slot="s", publications=("p",), database="d", system_identifier="1", server_version=180000)
+    unknown = TransactionTracker(Position(), Overlap(Lsn(0), Lsn(0), options))
+    ending = Ending(duration=0.0)
+    assert [ending.reason(), ending.reason(unknown)] == [None, None]
+    assert [ending.reason(TransactionTracker(Position())), ending.reason()] == ["duration"] * 2

@@ -82,7 +82,7 @@ __all__ = ["capture_command"]
 )
 @click.option("--until-lsn", type=LSN, help="End when everything before this LSN is durable.")
 @click.option("--until-idle", type=SECONDS, metavar="SECONDS", help="End after this time without changes.")
-@click.option("--duration", type=SECONDS, metavar="SECONDS", help="End after this time.")
+@click.option("--duration", type=SECONDS, metavar="SECONDS", help="End this time after the slot is read.")
 @click.option(
     "--heartbeat",
     type=SECONDS,
@@ -94,7 +94,7 @@ __all__ = ["capture_command"]
     "--reconnect-seconds",
     type=SECONDS,
     metavar="SECONDS",
-    help="How long to reconnect after a connection was lost.  [default: no limit]",
+    help="How long to reconnect.  [default: no limit; with a condition to end, 60 for the first connection]",
 )
 @click.option(
     "--on-rewrite",
@@ -147,7 +147,8 @@ def capture_command(
     \b
     Exit status:
       0    ended as asked: by --until-lsn, --until-idle, --duration, Ctrl-C or SIGTERM
-      1    an error, named in the last line on standard error; what was received before is in LOG
+      1    an error, named in the last line on standard error, also if the capture could not begin; what was received
+           before is in LOG
       2    the command line is wrong
       130  ended at once by a second Ctrl-C (143 by a second SIGTERM)
 

@@ -21,7 +21,10 @@ __all__ = ["described", "maintain_command"]
 @click.option("--table", "tables", multiple=True, type=TABLE, help="Maintain only this table; can be repeated.")
 @retention_options
 @click.option(
-    "--seconds", type=SECONDS, metavar="SECONDS", help="Begin no other table after this time.  [default: no limit]"
+    "--seconds",
+    type=SECONDS,
+    metavar="SECONDS",
+    help="Begin no other table after this time of maintenance.  [default: no limit]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per table.")
 @spark_options

@@ -4,6 +4,7 @@ Rows are not looked at: only the messages that begin and end transactions and st
 tables of ``stream.state``). Of these, Begins and Commits of new transactions are processed a batch at a time.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -335,7 +336,12 @@ def _fields(index: BatchIndex, rows: Numbers, cls: type[PgoutputMessage]) -> dic
 
 @dataclass
 class Ending:
-    """The conditions that end a capture; the first one that holds is the reason."""
+    """The conditions that end a capture; the first one that holds is the reason.
+
+    ``until_lsn``, ``until_idle`` and ``duration`` count from where the capture begins: a stream runs, and the server's
+    history is known to be that of the log. A capture that does not get there ends with the error that prevents it, or
+    by a signal or ``stop``; what is transient is retried for a limited time (``is_bounded``, ``Retry``).
+    """
 
     until_lsn: Lsn | None = None
     """Everything before this LSN was received."""
@@ -344,7 +350,7 @@ class Ending:
     signals: Sequence[str] = ()
     """A live list: the first name that appears in it ends the capture."""
     duration: float | None = None
-    """Seconds after which the capture ends."""
+    """Seconds after which the capture ends, from where it began."""
     until_idle: float | None = None
     """Seconds without a change, while the server has nothing more to send, after which the capture ends."""
     activity: Callable[[], int] = lambda: 0
@@ -356,7 +362,7 @@ class Ending:
 
     The argument is True the first time since there was more to receive.
     """
-    _began: float = field(default_factory=time.monotonic)
+    _began: float = math.inf
     _active: float = field(default_factory=time.monotonic)
     _received: int = -1
     _waiting: Lsn | None = None
@@ -366,6 +372,11 @@ class Ending:
     def needs_replies(self) -> bool:
         """Whether the end depends on an LSN that only a keepalive of the server shows."""
         return self.until_lsn is not None or self.until_idle is not None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the capture ends by itself."""
+        return self.needs_replies or self.duration is not None
 
     def restart_idle_timer(self, server_lsn: Lsn) -> None:
         """Start waiting for idleness again, on a server whose WAL ends at ``server_lsn``."""
@@ -379,9 +390,13 @@ class Ending:
         if self.signals:
             return self.signals[0]
         self.check()
-        if tracker is not None and (reached := self._ended(tracker)):
-            return reached
-        if self.duration is not None and time.monotonic() - self._began >= self.duration:
+        now = time.monotonic()
+        if tracker is not None:
+            if tracker.is_compared:
+                self._began = min(self._began, now)
+            if reached := self._ended(tracker):
+                return reached
+        if self.duration is not None and now - self._began >= self.duration:
             return "duration"
         return "stop" if self.stop() else None
 

@@ -143,13 +143,13 @@ def maintain(
         warehouse: The address of the warehouse.
         tables: Their names (``schema.table``, as SQL writes them), None for all.
         retention: What is retained of former snapshots.
-        seconds: After how many seconds no other table is begun; None for no limit.
+        seconds: After how many seconds of maintenance no other table is begun; None for no limit.
 
     Raises:
         PgoutputError: There is no warehouse, or no such table in it; another process writes into it; the session lacks
             jars; or the last batch was interrupted while it moved tables.
     """
-    place, began, own = Warehouse(warehouse), time.monotonic(), own_session(spark, "maintain")
+    place, own = Warehouse(warehouse), own_session(spark, "maintain")
     progress = place.existing_progress()
     check_format(own, progress.format)
     with place.store.lock("replicate") as lock:
@@ -162,15 +162,15 @@ def maintain(
         sink = existing_sink(place, progress)
         sink.prepare(own)
         # Of datasets that share a place, one is enough.
-        step = _Maintenance(own, sink, retention, lock.check)
+        step, began = _Maintenance(own, sink, retention, lock.check), time.monotonic()
         for chosen in {sink.place_of(each.directory): each for each in _chosen(place, tables)}.values():
-            if seconds is not None and time.monotonic() - began > seconds:
-                return
             lock.check()
             if (dataset := place.dataset(chosen.directory)) is not None:
                 with active_session(own):
                     report = step.run(dataset)
                 yield report
+            if seconds is not None and time.monotonic() - began > seconds:
+                return
 
 
 def _chosen(place: Warehouse, tables: Collection[str] | None) -> list[Dataset]:

@@ -13,7 +13,7 @@ from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog._segment.events import CREATED_SLOT, TABLE_FACTS, events_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres import ChangeLog, NewPublication, current_lsn, ensure_publication, snapshot
+from pgoutput_construct.postgres import ChangeLog, NewPublication, current_lsn, ensure_publication, snapshot, stream
 from pgoutput_construct.postgres._capture import preparation
 from pgoutput_construct.postgres._snapshot import chunks, copier, jobs, workers
 from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
@@ -128,6 +128,19 @@ def test_a_table_published_later_and_a_repeated_copy(source: Source) -> None:
     with pytest.raises(ReplicationError, match=r"table public\.c is not published by 'p'"):
         source.execute("CREATE TABLE c ()")
         snapshot(source.dsn, source.directory, ["c"], handle_signals=False)
+
+
+def test_a_slot_that_another_program_reads(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would make the copies: that is an error after a time, and the request is withdrawn."""
+    monkeypatch.setitem(snapshot.__globals__, "ANSWER_SECONDS", 0.2)
+    source.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a VALUES (1)", "ALTER PUBLICATION p ADD TABLE a")
+    source.capture()
+    with (
+        stream(source.dsn, f"slot_{source.dbname}", ["p"]),
+        pytest.raises(ReplicationError, match="is being read by process"),
+    ):
+        snapshot(source.dsn, source.directory, ["a"], handle_signals=False)
+    assert [copy.rows for copy in snapshot(source.dsn, source.directory, ["a"], handle_signals=False)] == [1]
 
 
 def test_a_table_altered_before_it_is_read(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -309,6 +309,7 @@ def test_maintenance(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
         list(maintain(lake, warehouse))
     place.write_progress(interrupted)
     assert not any(each.error for each in maintain(lake, warehouse, retention=NOTHING_OLD))
+    assert len([*maintain(lake, warehouse, seconds=0.0)]) == 1  # what opening the tables takes does not count
     replicate(lake, shop.directory, warehouse, into)
     check_equal(lake, shop, warehouse, NAMES)
 
