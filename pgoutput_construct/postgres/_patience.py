@@ -23,6 +23,7 @@ __all__ = [
     "StopCheck",
     "Stopped",
     "collected_signals",
+    "failed_result",
     "result_of",
     "run_in_thread",
 ]
@@ -36,6 +37,7 @@ ANSWER_SECONDS = 60.0
 _CANCEL_SECONDS = 2.0
 _SLICE = 0.1  # seconds after which a signal or stop() is noticed at the latest
 _EVENTS = {Wait.R: select.POLLIN, Wait.W: select.POLLOUT, Wait.RW: select.POLLIN | select.POLLOUT}
+_COPIES = {pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_BOTH}
 _BROKEN = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 StopCheck = Callable[[], str | None]
@@ -149,6 +151,26 @@ def result_of(pgconn: pq.abc.PGconn, patience: Patience) -> pq.abc.PGresult | No
         patience.wait(pgconn.socket, Wait.R)
         pgconn.consume_input()
     return pgconn.get_result()
+
+
+def failed_result(pgconn: pq.abc.PGconn, patience: Patience, result: pq.abc.PGresult | None) -> pq.abc.PGresult | None:
+    """Read a command's results to the last one, beginning with ``result``; return the first that failed, or None.
+
+    Raises psycopg.Error if the connection breaks before, or the server begins a COPY: its result would come for ever.
+    """
+    failed = None
+    while result is not None:
+        if result.status in _COPIES:
+            raise psycopg.OperationalError("the server began a COPY that was not requested")
+        if result.status != pq.ExecStatus.COMMAND_OK:
+            failed = failed or result
+        try:
+            result = result_of(pgconn, patience)
+        except psycopg.Error:
+            if failed is None:
+                raise
+            result = None  # the error was the server's last word
+    return failed
 
 
 def _ready(events: int, wanted: Wait) -> Ready:

@@ -17,7 +17,7 @@ from pgoutput_construct.changelog.log_options import StreamOptions
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._frames import FrameReader
-from pgoutput_construct.postgres._patience import PatientConnection, result_of
+from pgoutput_construct.postgres._patience import PatientConnection, failed_result, result_of
 from pgoutput_construct.postgres.connection import connect, describe_error, fetch_named, fetch_value, is_transient
 from pgoutput_construct.postgres.publications import LostPublicationError, Notices
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame
@@ -120,7 +120,8 @@ class ReplicationStream:
         try:
             frames = self.frames.read(timeout, most)
             with self._lock:
-                result = self._pgconn.get_result() if self.frames.ended and not frames else None
+                has_ended = self.frames.ended and not frames
+                result = result_of(self._pgconn, self._connection.patience) if has_ended else None
         except psycopg.Error as error:
             raise describe_error(error, "the replication connection broke") from error
         self._notices.check()
@@ -214,12 +215,13 @@ class ReplicationStream:
         try:
             self._pgconn.send_query(command)
             result = result_of(self._pgconn, self._connection.patience)
+            if result is not None and result.status == pq.ExecStatus.COPY_BOTH:
+                return
+            # To the last result, so that the caller, who still owns the connection, can use it.
+            failed = failed_result(self._pgconn, self._connection.patience, result)
         except psycopg.Error as error:
             raise describe_error(error, "START_REPLICATION failed") from error
-        if result is None or result.status != pq.ExecStatus.COPY_BOTH:
-            while self._pgconn.get_result() is not None:
-                pass  # so that the caller, who still owns the connection, can use it
-            raise _server_error(result, _REFUSED)
+        raise _server_error(failed, _REFUSED)
 
     def _send_statuses(self) -> None:
         due = self._status_sent + self._interval

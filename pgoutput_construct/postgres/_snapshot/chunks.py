@@ -11,7 +11,7 @@ from psycopg import pq, sql
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.columnar.copy_format import CopiedRows, CopyFormat, binary_copy_start
 from pgoutput_construct.postgres._frames import FrameReader
-from pgoutput_construct.postgres._patience import ANSWER_SECONDS, PatientConnection, result_of
+from pgoutput_construct.postgres._patience import ANSWER_SECONDS, PatientConnection, failed_result, result_of
 from pgoutput_construct.postgres._snapshot.copied_tables import Leaf, PublishedTable
 from pgoutput_construct.postgres._snapshot.jobs import Chunk, Piece
 from pgoutput_construct.postgres.connection import Connection
@@ -165,7 +165,7 @@ def _read_rows(connection: PatientConnection, statement: bytes, binary: bool) ->
     result = result_of(pgconn, connection.patience)
     if result is None or result.status != pq.ExecStatus.COPY_OUT:
         _read_results(connection, result)
-        return
+        raise psycopg.OperationalError("the server did not begin the COPY")
     is_first = True
     for data, ends in _batches(connection):
         rows = _strip_framing(data, ends, is_first) if binary else (data, ends)
@@ -199,10 +199,6 @@ def _strip_framing(data: Bytes, ends: Numbers, is_first: bool) -> tuple[Bytes, N
 
 def _read_results(connection: PatientConnection, result: pq.abc.PGresult | None) -> None:
     """Read all results of a statement; raise psycopg.Error for the first one that failed."""
-    failed = None
-    while result is not None:
-        if result.status != pq.ExecStatus.COMMAND_OK:
-            failed = failed or result
-        result = result_of(connection.pgconn, connection.patience)
+    failed = failed_result(connection.pgconn, connection.patience, result)
     if failed is not None:
         raise psycopg.errors.error_from_result(failed, encoding="utf-8")
