@@ -96,9 +96,9 @@ class PatientConnection(psycopg.Connection[Any]):
         """
         patience = Patience(timeout, self.patience.stop) if timeout is not None else self.patience
         try:
-            wanted = next(gen)
+            wanted = _advance(gen, None)
             while True:
-                wanted = gen.send(patience.wait(self.pgconn.socket, wanted))
+                wanted = _advance(gen, patience.wait(self.pgconn.socket, wanted))
         except StopIteration as end:
             result: Result = end.value
             return result
@@ -116,6 +116,14 @@ class PatientConnection(psycopg.Connection[Any]):
     def _abandon(self, gen: PQGen[Result]) -> None:
         gen.close()
         self.pgconn.finish()  # a late answer must not be read as that of the next statement
+
+
+def _advance(gen: PQGen[Result], ready: Any) -> Wait:
+    """Let psycopg continue; what it raises for bytes that no server sends is an error of the connection."""
+    try:
+        return gen.send(ready)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise psycopg.OperationalError(f"the server's answer cannot be read: {error}") from error
 
 
 def run_in_thread(function: Callable[[], Result], patience: Patience, discard: Callable[[Result], object]) -> Result:

@@ -38,6 +38,7 @@ from pgoutput_construct.postgres.connection import (
     fetch,
     fetch_row,
     is_standby,
+    reading_answer,
     run,
 )
 from pgoutput_construct.stream.identifiers import qualified_name
@@ -198,8 +199,9 @@ class HeldSnapshot:
         rows = fetch(self.connection, _TABLE, [relation_oid], doing="the table cannot be read in the catalog")
         if not rows:
             return "it was dropped on the server"
-        namespace, name, is_partitioned, known = rows[0]
-        types = {column: kinds for column, *kinds in known or ()}
+        with reading_answer("the table cannot be read in the catalog"):
+            namespace, name, is_partitioned, known = rows[0]
+            types = {column: (kind, element, oid, send) for column, kind, element, oid, send in known or ()}
         if lacking := [name for name in columns.names if name not in types]:
             return f"it was altered on the server: it no longer has the columns {', '.join(lacking)}"
         published = self._filter(namespace, name)
@@ -337,7 +339,8 @@ class SourceTable:
     def _fetch(self, query: sql.SQL, **parts: sql.Composable) -> list[tuple[Any, ...]]:
         table = sql.SQL("(SELECT * FROM {} WHERE {}) published").format(self.table, sql.SQL(self.where))
         try:
-            return self.connection.execute(query.format(table=table, **parts)).fetchall()
+            with reading_answer(f"{self.title} cannot be read"):
+                return self.connection.execute(query.format(table=table, **parts)).fetchall()
         except psycopg.Error as error:
             raise describe_error(error, f"{self.title} cannot be read") from error
 

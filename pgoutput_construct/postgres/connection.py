@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
@@ -10,7 +11,7 @@ import psycopg
 from psycopg import conninfo, sql
 
 from pgoutput_construct.catalog_queries import FLUSHED_LSN, IS_STANDBY, CatalogQuery
-from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.errors import PgoutputError, ReplicationError
 from pgoutput_construct.postgres._patience import Patience, PatientConnection, run_in_thread
 from pgoutput_construct.wire import Lsn
 
@@ -28,6 +29,7 @@ __all__ = [
     "identify",
     "is_standby",
     "is_transient",
+    "reading_answer",
     "redact",
     "run",
 ]
@@ -114,9 +116,10 @@ def connect(
     # libpq applies connect_timeout to each address in turn, so there is no limit for all together.
     whole = Patience(math.inf, patience.stop)
     try:
-        connection = run_in_thread(lambda: _open(options), whole, PatientConnection.close)
-        connection.patience = patience
-        connection.execute(_settings(connection.info.server_version))
+        with reading_answer(f"cannot connect to {redact(dsn)}"):
+            connection = run_in_thread(lambda: _open(options), whole, PatientConnection.close)
+            connection.patience = patience
+            connection.execute(_settings(connection.info.server_version))
     except psycopg.Error as error:
         raise _connection_error(dsn, error) from None
     return connection
@@ -188,6 +191,31 @@ def _secret_forms(parts: dict[str, Any]) -> set[str]:
     return {form for secret in secrets for form in (secret, quote(secret, safe=""))}
 
 
+@contextmanager
+def reading_answer(doing: str) -> Iterator[None]:
+    """Read a server's answer in a block (or, as a decorator, in a function).
+
+    A query determines which columns, types and JSON documents its answer has, so the code that reads them checks
+    little. But bytes may be damaged on their way, and other programs than PostgreSQL may answer. Then psycopg's
+    loaders, JSON's parser and that code raise errors of Python, which become ReplicationError here.
+
+    Args:
+        doing: The beginning of the error's text.
+
+    Raises:
+        ReplicationError: The answer cannot be read. Errors of this package and of psycopg pass.
+    """
+    try:
+        yield
+    except PgoutputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ReplicationError(
+            f"{doing}: the server's answer is not one of PostgreSQL, or was damaged on its way "
+            f"({type(error).__name__}: {error}); TLS (sslmode=require) detects damage"
+        ) from error
+
+
 Connection = psycopg.Connection[Any]
 Arguments: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
@@ -204,13 +232,16 @@ def fetch_named(connection: Connection, query: CatalogQuery, **arguments: Any) -
         ReplicationError: The query fails.
     """
     rows = fetch(connection, query.sql(connection.info.server_version), arguments, doing=query.purpose)
-    return [dict(zip(query.columns, row, strict=True)) for row in rows]
+    with reading_answer(query.purpose):
+        return [dict(zip(query.columns, row, strict=True)) for row in rows]
 
 
 def fetch_value(connection: Connection, query: CatalogQuery, **arguments: Any) -> Any:
     """Run a query that returns one row with one column, and return the value; raises as ``fetch_named`` does."""
-    ((value,),) = (row.values() for row in fetch_named(connection, query, **arguments))
-    return value
+    found = fetch_named(connection, query, **arguments)
+    with reading_answer(query.purpose):
+        ((value,),) = (row.values() for row in found)
+        return value
 
 
 def fetch(
@@ -227,7 +258,12 @@ def fetch(
     Raises:
         ReplicationError: The query fails.
     """
-    return run(connection, query, arguments, doing=doing).fetchall()
+    cursor = run(connection, query, arguments, doing=doing)
+    try:
+        with reading_answer(doing or _title(query)):
+            return cursor.fetchall()
+    except psycopg.Error as error:
+        raise describe_error(error, doing or _title(query)) from error
 
 
 def fetch_row(
@@ -251,7 +287,11 @@ def run(
     try:
         return connection.execute(statement.encode(), arguments)
     except psycopg.Error as error:
-        raise describe_error(error, doing or f"{statement.partition('(')[0].strip()} failed") from error
+        raise describe_error(error, doing or _title(statement)) from error
+
+
+def _title(statement: str) -> str:
+    return f"{statement.partition('(')[0].strip()} failed"
 
 
 _RAISED_SINCE = 190000
@@ -259,13 +299,15 @@ _RAISED_SINCE = 190000
 
 def identify(connection: Connection) -> dict[str, Any]:
     """Return the identity of a replication connection's server: the fields of LogOptions from IDENTIFY_SYSTEM."""
-    system, timeline, _, database = fetch_row(connection, "IDENTIFY_SYSTEM")
-    return {
-        "server_version": connection.info.server_version,
-        "system_identifier": str(system),
-        "timeline": int(timeline),
-        "database": str(database),
-    }
+    row = fetch_row(connection, "IDENTIFY_SYSTEM")
+    with reading_answer("IDENTIFY_SYSTEM failed"):
+        system, timeline, _, database = row
+        return {
+            "server_version": connection.info.server_version,
+            "system_identifier": str(system),
+            "timeline": int(timeline),
+            "database": str(database),
+        }
 
 
 def is_standby(connection: Connection) -> bool:
@@ -273,6 +315,7 @@ def is_standby(connection: Connection) -> bool:
     return bool(fetch_value(connection, IS_STANDBY))
 
 
+@reading_answer(FLUSHED_LSN.purpose)
 def current_lsn(connection: Connection) -> Lsn:
     """Return the end of the server's flushed WAL; of a standby, the end of the WAL that it has received or replayed."""
     return Lsn(int(fetch_value(connection, FLUSHED_LSN)))

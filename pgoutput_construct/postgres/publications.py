@@ -11,7 +11,7 @@ from psycopg import sql
 
 from pgoutput_construct.catalog_queries import PUBLICATION_NAMES, PUBLICATIONS, PUBLISHED_TABLES, for_release
 from pgoutput_construct.errors import PgoutputError, ReplicationError
-from pgoutput_construct.postgres.connection import Connection, current_lsn, fetch, fetch_named, run
+from pgoutput_construct.postgres.connection import Connection, current_lsn, fetch, fetch_named, reading_answer, run
 from pgoutput_construct.stream.identifiers import qualified_name, quote_identifier, split_name, split_pattern
 
 __all__ = [
@@ -137,6 +137,7 @@ def check_tables(publications: Sequence[PublicationFacts]) -> None:
         )
 
 
+@reading_answer(PUBLICATIONS.purpose)
 def read_publications(connection: Connection, publications: Sequence[str]) -> list[PublicationFacts]:
     """Read what ``publications`` publish; those that do not exist are skipped."""
     return [

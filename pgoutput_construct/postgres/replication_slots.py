@@ -24,6 +24,7 @@ from pgoutput_construct.postgres.connection import (
     describe_error,
     fetch,
     fetch_named,
+    reading_answer,
 )
 from pgoutput_construct.wire import Lsn
 
@@ -199,11 +200,12 @@ def create_slot_with_snapshot(
     else:
         listed = " ".join(["EXPORT_SNAPSHOT", *options[1:]])
     command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput ").format(sql.Identifier(slot)).as_string(connection)
-    row = _create_watched(
-        connection, slot, timeout, None, lambda: connection.execute((command + listed).encode()).fetchone()
-    )
-    assert row is not None
-    return ExportedSnapshot(connection, str(row[2]), Lsn(row[1]), frozenset(published))
+
+    def create() -> ExportedSnapshot:
+        ((_, lsn, snapshot, _),) = connection.execute((command + listed).encode()).fetchall()
+        return ExportedSnapshot(connection, str(snapshot), Lsn(lsn), frozenset(published))
+
+    return _create_watched(connection, slot, timeout, None, create)
 
 
 def _arguments(connection: Connection, **given: bool) -> list[str]:
@@ -226,7 +228,8 @@ def _create_watched(
     """Create a slot by ``create``, and report the transactions that the server waits for meanwhile."""
     with _SlotWait(connection, slot, timeout, on_wait) as wait:
         try:
-            return create()
+            with reading_answer(f"slot {slot!r} cannot be created"):
+                return create()
         except psycopg.Error as error:
             raise wait.failure() or _creation_error(slot, error) from error
         except Stopped:
@@ -278,9 +281,8 @@ def end_reader(connection: Connection, slot: str, pid: int) -> None:
 def _create(connection: Connection, slot: str, arguments: Iterable[str]) -> Lsn:
     named = "".join(f", {name} => true" for name in arguments)
     query = f"SELECT lsn - '0/0'::pg_lsn FROM pg_create_logical_replication_slot(%s, 'pgoutput'{named})"
-    row = connection.execute(query.encode(), [slot]).fetchone()
-    assert row is not None
-    return Lsn(int(row[0]))
+    ((lsn,),) = connection.execute(query.encode(), [slot]).fetchall()
+    return Lsn(int(lsn))
 
 
 def _creation_error(slot: str, error: psycopg.Error) -> ReplicationError:
@@ -465,7 +467,8 @@ def slot_health(source: str | Connection, slot: str | None = None) -> list[SlotH
             return []
         end = current_lsn(connection)
         writer = next((str(row["writer"]) for row in fetch_named(connection, BLOCKING_WRITER) if row["writer"]), None)
-        return [_health(row["slot"], row["xmin_age"], row["reader"] or None, end, writer) for row in rows]
+        with reading_answer(SLOTS.purpose):
+            return [_health(row["slot"], row["xmin_age"], row["reader"] or None, end, writer) for row in rows]
 
 
 def _health(row: Mapping[str, Any], age: int | None, reader: str | None, end: Lsn, writer: str | None) -> SlotHealth:

@@ -1,4 +1,4 @@
-"""A proxy in front of a server that can fall silent, as a firewall or a hanging host does, or be cut."""
+"""A proxy in front of a server that can fall silent, as a firewall or a hanging host does, be cut, or alter bytes."""
 
 import selectors
 import socket
@@ -6,11 +6,14 @@ import threading
 import time
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import psycopg
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Proxy"]
 
@@ -34,6 +37,8 @@ class Proxy:
         """Receive nothing, so that senders block."""
         self.pause = 0.0
         """Seconds to wait after each 64 KB at most: a slow path."""
+        self.alter: Callable[[bytes], bytes] = bytes
+        """What it makes of the bytes that the server sends."""
         self._thread = threading.Thread(target=self._run)
 
     def dsn(self, dsn: str) -> str:
@@ -90,6 +95,7 @@ class Proxy:
     def _pass(self, end: socket.socket) -> None:
         try:
             data = end.recv(65536)
+            data = self.alter(data) if end.family == socket.AF_UNIX else data
             if data and not self.silent and end not in self._stalled:
                 self._pairs[end].sendall(data)
                 time.sleep(self.pause)

@@ -27,6 +27,7 @@ from pgoutput_construct.postgres.connection import (
     fetch_row,
     identify,
     is_standby,
+    reading_answer,
 )
 from pgoutput_construct.postgres.publications import (
     NewPublication,
@@ -367,7 +368,8 @@ def _read_timeline(connection: Connection, number: int) -> _Timeline:
         return _Timeline(number)
     doing = f"the history of timeline {number} cannot be read; restore its file (pg_wal/*.history)"
     try:
-        return _Timeline(number, parse_history(fetch_row(connection, f"TIMELINE_HISTORY {number}", doing=doing)[1]))
+        with reading_answer(doing):
+            return _Timeline(number, parse_history(fetch_row(connection, f"TIMELINE_HISTORY {number}", doing=doing)[1]))
     except ReplicationError as error:
         if error.transient:
             raise

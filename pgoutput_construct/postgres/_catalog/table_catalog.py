@@ -15,7 +15,7 @@ from pgoutput_construct.catalog_queries import (
     TYPE_FACTS,
 )
 from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.postgres.connection import Connection, fetch_named, fetch_value, run
+from pgoutput_construct.postgres.connection import Connection, fetch_named, fetch_value, reading_answer, run
 from pgoutput_construct.wire import Lsn
 
 __all__ = [
@@ -54,6 +54,7 @@ def locked_tables(connection: Connection) -> frozenset[int]:
     return frozenset(row["oid"] for row in fetch_named(connection, LOCKED_TABLES))
 
 
+@reading_answer(DIGEST.purpose)
 def read_catalog(
     connection: Connection, publications: Sequence[str], slot: str, known: Collection[int] = ()
 ) -> CatalogReading:

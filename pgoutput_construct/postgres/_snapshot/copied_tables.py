@@ -9,7 +9,7 @@ from pgoutput_construct.catalog_queries import for_release
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
 from pgoutput_construct.postgres._catalog.catalog_state import RelationShape
-from pgoutput_construct.postgres.connection import Connection, fetch
+from pgoutput_construct.postgres.connection import Connection, fetch, reading_answer
 from pgoutput_construct.stream.identifiers import full_name, qualified_name
 from pgoutput_construct.wire import Relation, Type, build
 from pgoutput_construct.wire.messages import PgoutputMessage, RelationColumn
@@ -159,6 +159,7 @@ class _Published:
     filter: str | None
 
 
+@reading_answer("the tables to copy cannot be read in the catalog")
 def read_tables(
     connection: Connection, publications: Sequence[str], oids: Iterable[int], locked: Collection[int] = ()
 ) -> list[PublishedTable]:

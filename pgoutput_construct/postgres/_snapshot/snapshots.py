@@ -32,6 +32,7 @@ from pgoutput_construct.postgres.connection import (
     fetch_row,
     fetch_value,
     is_standby,
+    reading_answer,
     run,
 )
 from pgoutput_construct.stream.identifiers import qualified_name
@@ -79,6 +80,7 @@ def check_can_copy(connection: Connection) -> None:
         )
 
 
+@reading_answer(CURRENT_SNAPSHOT.purpose)
 def read_snapshot(connection: Connection, lsn: Lsn) -> Snapshot:
     """Return the current snapshot of ``connection``; ``lsn`` is an LSN that the server had reached before it."""
     text = str(fetch_value(connection, CURRENT_SNAPSHOT))
@@ -114,6 +116,7 @@ def imported_snapshot(connection: Connection, name: str) -> Iterator[None]:
         _end(connection)
 
 
+@reading_answer(INSERTED_LSN.purpose)
 def sees_until(connection: Connection) -> Lsn:
     """Return an LSN that is after the commit records of all transactions that the snapshot of ``connection`` sees.
 
