@@ -212,7 +212,7 @@ def settings_of(spark: "SparkSession", undocumented: bool = False) -> Iterator[S
     for name, value, meaning in sorted(_undocumented(spark) if undocumented else _documented(spark)):
         if not _NAMES.match(name) or _SKIPPED.match(name):
             continue
-        present = scratch.conf.get(name, value) or value
+        present = _present(scratch, name, value)
         candidates = ["true", "false"] if present.lower() in ("true", "false") else _values_in(scratch, name, meaning)
         yield from (Setting(name, each) for each in candidates if each.lower() != present.lower())
 
@@ -224,6 +224,14 @@ def _documented(spark: "SparkSession") -> list[tuple[str, str, str]]:
 def _undocumented(spark: Any) -> list[tuple[str, str, str]]:
     entries = spark._jvm.org.apache.spark.sql.internal.SQLConf.getConfigEntries()
     return [(each.key(), each.defaultValueString(), each.doc()) for each in entries]
+
+
+def _present(scratch: "SparkSession", name: str, value: str) -> str:
+    """Return the value that a session has; as it is listed, which may be that of another one, for none."""
+    try:
+        return scratch.conf.get(name) or value
+    except Exception:
+        return value
 
 
 def _values_in(scratch: "SparkSession", name: str, meaning: str) -> list[str]:
