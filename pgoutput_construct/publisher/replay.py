@@ -128,10 +128,12 @@ def replay(
 
     Raises:
         ReplayError: A table has rows, or lacks columns; the server cannot be reached, cannot apply a change, or is too
-            old.
+            old; the log has nothing up to ``until``.
         PgoutputError: The log cannot be read.
     """
     feed = _ReplayFeed(log, _position(ChangeLog(log), until))
+    if until is not None and not feed.order().end:
+        raise ReplayError(f"the log has no commit at or before {until}: choose a later LSN or time")
     with connected(into) as connection:
         _check_target(connection, feed.targets)
         created = create_tables(connection, feed.targets)

@@ -96,6 +96,8 @@ def test_a_log_is_replayed(server: EmbeddedServer, recorded: tuple[Path, dict[st
     log, expected = recorded
     with database(server, "replay_target") as target:
         target.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+        with pytest.raises(ReplayError, match="the log has no commit at or before 0/1: choose"):
+            replay(log, target.info.dsn, pgo.Lsn(1))
         source = target.info.dsn.replace("replay_target", "replay_source")
         done = CliRunner().invoke(cli, ["replay", str(log), "--into", target.info.dsn, "--compare", source])
         assert done.exit_code == 0, done.output
