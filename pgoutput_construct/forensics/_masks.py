@@ -125,7 +125,7 @@ class StreamMasks:
             return None
         if rule.method is MaskMethod.TEXT:
             return rule.constant.encode("utf-8", "surrogateescape")
-        return self._token(value, column, description).encode("utf-8")
+        return self._token(value, column, description).encode("utf-8", "surrogateescape")
 
     def _token(self, value: bytes, column: RelationColumn, description: Description) -> str:
         oid = base_oid(column.type_oid, description.types)

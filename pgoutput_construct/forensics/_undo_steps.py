@@ -80,9 +80,21 @@ class UndoneTable:
         about = self.about(step)
         if self.table.is_dropped or self.table.is_past:
             return Obstacle(about, "the table was dropped since")
+        if not self._is_utf8(step):
+            return Obstacle(about, "a name or a value is not UTF-8, as the script is: take it back by hand")
         if step.before is None:
             return self._remove(about, step.after or {})
         return self._restore(about, step) if step.after is None else self._reset(about, step)
+
+    def _is_utf8(self, step: RowStep) -> bool:
+        """Return whether names and values are UTF-8; in a database in SQL_ASCII they need not be."""
+        names = (text.encode("utf-8", "surrogateescape") for text in (self.name, *self._columns.values()))
+        values = (value for row in (step.before, step.after) for value in (row or {}).values() if value is not None)
+        try:
+            b"\0".join((*names, *values)).decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        return True
 
     def about(self, step: RowStep) -> str:
         """Return which change a step is, for comments and errors."""

@@ -338,11 +338,8 @@ class SourceTable:
 
     def _fetch(self, query: sql.SQL, **parts: sql.Composable) -> list[tuple[Any, ...]]:
         table = sql.SQL("(SELECT * FROM {} WHERE {}) published").format(self.table, sql.SQL(self.where))
-        try:
-            with reading_answer(f"{self.title} cannot be read"):
-                return self.connection.execute(query.format(table=table, **parts)).fetchall()
-        except psycopg.Error as error:
-            raise describe_error(error, f"{self.title} cannot be read") from error
+        text = query.format(table=table, **parts).as_string(None)
+        return fetch(self.connection, text, doing=f"{self.title} cannot be read")
 
 
 def _sum(place: int) -> sql.Composable:

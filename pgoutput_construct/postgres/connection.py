@@ -1,14 +1,17 @@
 """Connections to a server: opened with fixed session settings, errors without secrets, and queries about the server."""
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 import psycopg
 from psycopg import conninfo, sql
+from psycopg.abc import Buffer
+from psycopg.adapt import AdaptersMap, Dumper, Loader
 
 from pgoutput_construct.catalog_queries import FLUSHED_LSN, IS_STANDBY, CatalogQuery
 from pgoutput_construct.errors import PgoutputError, ReplicationError
@@ -22,6 +25,7 @@ __all__ = [
     "connect",
     "current_lsn",
     "describe_error",
+    "encode_sql",
     "fetch",
     "fetch_named",
     "fetch_row",
@@ -46,8 +50,12 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "client_min_messages": "warning",
 }
 """The settings of every connection, so that each value has one text; with this search_path regclass and the like print
-qualified names. Warnings are enabled: PostgreSQL 18 reports with one that it skips a publication. (PostgreSQL
-documentation, section "Client Connection Defaults".)"""
+qualified names. Of a database in SQL_ASCII that is the client_encoding, too. Warnings are enabled: PostgreSQL 18
+reports with one that it skips a publication. (PostgreSQL documentation, section "Client Connection Defaults".)"""
+
+_RAW: Final = "SQL_ASCII"
+"""The encoding of databases whose bytes have no known encoding. As client_encoding, which it is for these databases, it
+means no conversion; with UTF8 the server raises an error for text that is not UTF-8 (pg_server_to_any())."""
 
 # Timeouts that a role or a database may set for its sessions are disabled: creating a slot, a table copy or a checksum
 # may take long, an exported snapshot needs an idle transaction, and decoding runs in a transaction too
@@ -119,7 +127,9 @@ def connect(
         with reading_answer(f"cannot connect to {redact(dsn)}"):
             connection = run_in_thread(lambda: _open(options), whole, PatientConnection.close)
             connection.patience = patience
-            connection.execute(_settings(connection.info.server_version))
+            connection.execute(_settings(connection.info))
+            if connection.info.encoding == _RAW_PYTHON:
+                _read_any_text(connection.adapters)
     except psycopg.Error as error:
         raise _connection_error(dsn, error) from None
     return connection
@@ -129,9 +139,11 @@ def _open(options: dict[str, Any]) -> PatientConnection:
     return PatientConnection.connect(**options, autocommit=True, cursor_factory=psycopg.ClientCursor)
 
 
-def _settings(server_version: int) -> sql.Composed:
-    timeouts = {name: "0" for name, since in _TIMEOUTS.items() if server_version >= since}
+def _settings(info: psycopg.ConnectionInfo) -> sql.Composed:
+    timeouts = {name: "0" for name, since in _TIMEOUTS.items() if info.server_version >= since}
     values = {**timeouts, **SESSION_SETTINGS}
+    if info.parameter_status("server_encoding") == _RAW:
+        values["client_encoding"] = _RAW
     pairs = (sql.SQL("SET {} = {}").format(sql.Identifier(name), value) for name, value in values.items())
     return sql.SQL("; ").join(pairs)
 
@@ -189,6 +201,43 @@ def _connection_error(dsn: str, error: psycopg.Error) -> ReplicationError:
 def _secret_forms(parts: dict[str, Any]) -> set[str]:
     secrets = [str(parts[key]) for key in _SECRETS if parts.get(key)]
     return {form for secret in secrets for form in (secret, quote(secret, safe=""))}
+
+
+_RAW_PYTHON: Final = "ascii"
+"""What psycopg calls a client_encoding of SQL_ASCII, with which it returns text as bytes."""
+
+
+def _read_any_text(adapters: AdaptersMap) -> None:
+    """Let text that is not UTF-8 come as names on the wire do: the contract of ``wire``."""
+    for name in ("text", "varchar", "bpchar", "name", '"char"', _OTHER_TYPES):
+        adapters.register_loader(name, _TextLoader)
+    for name in ("json", "jsonb"):
+        adapters.register_loader(name, _JsonLoader)
+    adapters.register_dumper(str, _TextDumper)
+
+
+_OTHER_TYPES: Final = 0
+"""The OID for types that psycopg has no loader for."""
+
+
+class _TextLoader(Loader):
+    def load(self, data: Buffer) -> str:
+        return bytes(data).decode("utf-8", "surrogateescape")
+
+
+class _JsonLoader(Loader):
+    def load(self, data: Buffer) -> Any:
+        return json.loads(bytes(data).decode("utf-8", "surrogateescape"))
+
+
+class _TextDumper(Dumper):
+    def dump(self, obj: str) -> bytes:
+        return encode_sql(obj)
+
+
+def encode_sql(text: str) -> bytes:
+    """Return SQL as it is sent; names that are not UTF-8 have their bytes."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 @contextmanager
@@ -285,7 +334,10 @@ def run(
 ) -> "psycopg.Cursor[Any]":
     """Run a statement as ``fetch`` does, and return the cursor."""
     try:
-        return connection.execute(statement.encode(), arguments)
+        cursor = connection.cursor()
+        if connection.info.encoding == _RAW_PYTHON:
+            _read_any_text(cursor.adapters)
+        return cursor.execute(encode_sql(statement), arguments)
     except psycopg.Error as error:
         raise describe_error(error, doing or _title(statement)) from error
 

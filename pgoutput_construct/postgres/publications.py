@@ -121,7 +121,7 @@ def check_publications(connection: Connection, publications: Iterable[str]) -> N
         create = sql.SQL("CREATE PUBLICATION {} FOR TABLE ...").format(sql.Identifier(name))
         raise ReplicationError(
             f"publication {name!r} does not exist in database {connection.info.dbname!r}; run "
-            f"{create.as_string(connection)} (naming the tables: each needs a primary key or another replica "
+            f"{create.as_string(None)} (naming the tables: each needs a primary key or another replica "
             "identity), and create the slot after that: decoding sees the catalog as it was when each change was made"
         )
 
@@ -244,7 +244,7 @@ def _create(connection: Connection, name: str, requested: NewPublication) -> Non
         create += sql.SQL(" WITH (publish = {})").format(sql.Literal(", ".join(requested.operations)))
     # In one transaction, so that nobody sees it before the check: the leaves of its tables are known only afterwards.
     with connection.transaction():
-        run(connection, create.as_string(connection), doing=f"publication {name!r} cannot be created")
+        run(connection, create.as_string(None), doing=f"publication {name!r} cannot be created")
         (facts,) = read_publications(connection, [name])
         if facts.without_identity and {"update", "delete"} & {*facts.operations}:
             raise ReplicationError(

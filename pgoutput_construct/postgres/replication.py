@@ -296,11 +296,17 @@ _UNLOADED: Final = (
     "slot is unharmed"
 )
 
+_UNCONVERTED: Final = (
+    "the server cannot convert text of a change to UTF-8, at no attempt: correct the row, then drop the slot, and "
+    "capture with --create-slot and --on-lost-slot snapshot (on_lost_slot='snapshot')"
+)
 _REMEDIES = {
     "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
     "55006": "stop the other reader of this slot, or wait until the server detects that it is disconnected",
     "55000": "if the slot was invalidated: drop it, create it again, and start a new log with an initial copy of the "
     "tables, or capture with --on-lost-slot snapshot (on_lost_slot='snapshot')",
+    "22021": _UNCONVERTED,
+    "22P05": _UNCONVERTED,
     "42501": "the role needs the attribute REPLICATION: ALTER ROLE ... REPLICATION",
 }
 _TOO_LARGE = ("invalid memory alloc request size", "Cannot enlarge string buffer")

@@ -112,7 +112,7 @@ def check_slot(connection: Connection, slot: str) -> Lsn:
     if not found:
         create = sql.SQL("SELECT pg_create_logical_replication_slot({}, 'pgoutput')").format(slot)
         raise ReplicationError(
-            f"replication slot {slot!r} does not exist; run {create.as_string(connection)}, or let it be created: "
+            f"replication slot {slot!r} does not exist; run {create.as_string(None)}, or let it be created: "
             "--create-slot (create_slot=True)"
         )
     health = found[0]
@@ -199,7 +199,7 @@ def create_slot_with_snapshot(
         listed = f"({', '.join(options)})"
     else:
         listed = " ".join(["EXPORT_SNAPSHOT", *options[1:]])
-    command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput ").format(sql.Identifier(slot)).as_string(connection)
+    command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput ").format(sql.Identifier(slot)).as_string(None)
 
     def create() -> ExportedSnapshot:
         ((_, lsn, snapshot, _),) = connection.execute((command + listed).encode()).fetchall()

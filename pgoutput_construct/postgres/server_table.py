@@ -47,7 +47,7 @@ def fetch_table(dsn: str, namespace: str, name: str, columns: pa.Schema) -> pa.T
     query = sql.SQL("SELECT {} FROM {}").format(listed, sql.Identifier(namespace or "pg_catalog", name))
     with connect(dsn, replication=False, patience=Patience(_QUERY_SECONDS)) as connection:
         try:
-            result = connection.execute(query).pgresult
+            result = connection.execute(query.as_string(None).encode()).pgresult
         except psycopg.Error as error:
             raise _cannot_be_read(error, qualified_name(namespace, name)) from error
         assert result is not None

@@ -56,11 +56,17 @@ class Shop:
     @classmethod
     @contextmanager
     def create(
-        cls, server: EmbeddedServer, dbname: str, directory: Path, two_phase: bool = True, failover: bool = False
+        cls,
+        server: EmbeddedServer,
+        dbname: str,
+        directory: Path,
+        two_phase: bool = True,
+        failover: bool = False,
+        encoding: str = "UTF8",
     ) -> "Iterator[Shop]":
         """Make the database, and drop it afterwards."""
         with server.connect() as admin:
-            admin.execute(f"CREATE DATABASE {dbname}")
+            admin.execute(f"CREATE DATABASE {dbname} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0".encode())
         shop = cls(
             server, dbname, directory, f"slot_{dbname}", {"messages": True, "two_phase": two_phase, "new_log": True}
         )

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
-from psycopg import pq, sql
+from psycopg import pq
 
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.columnar.copy_format import CopiedRows, CopyFormat, binary_copy_start
@@ -14,8 +14,8 @@ from pgoutput_construct.postgres._frames import FrameReader
 from pgoutput_construct.postgres._patience import ANSWER_SECONDS, PatientConnection, failed_result, result_of
 from pgoutput_construct.postgres._snapshot.copied_tables import Leaf, PublishedTable
 from pgoutput_construct.postgres._snapshot.jobs import Chunk, Piece
-from pgoutput_construct.postgres.connection import Connection
-from pgoutput_construct.stream.identifiers import full_name
+from pgoutput_construct.postgres.connection import Connection, encode_sql
+from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.wire import Timestamp
 
 __all__ = ["ChangedTableError", "ChunkReader", "was_changed"]
@@ -91,12 +91,12 @@ class ChunkReader:
 
         COPY reads the file that the table has now, and resolves columns by their current names.
         """
-        name = sql.Identifier(leaf.namespace, leaf.name).as_string(None)
-        connection.execute(f"LOCK TABLE ONLY {name} IN ACCESS SHARE MODE".encode())
+        name = full_name(leaf)
+        connection.execute(encode_sql(f"LOCK TABLE ONLY {name} IN ACCESS SHARE MODE"))
         found = connection.execute(_UNCHANGED.encode(), [name, leaf.oid]).fetchone()
         if found is None or not found[0]:
             raise ChangedTableError(f"{full_name(leaf)} was rewritten")
-        result = connection.execute(f"{_select_clause(table, leaf, False)} LIMIT 0".encode()).pgresult
+        result = connection.execute(encode_sql(f"{_select_clause(table, leaf, False)} LIMIT 0")).pgresult
         assert result is not None
         now = [(result.ftablecol(i), result.ftype(i)) for i in range(result.nfields)]
         # The server reports the base type of a domain here. A new type modifier changes values only by a rewrite.
@@ -130,9 +130,9 @@ def _select_clause(table: PublishedTable, leaf: Leaf, binary: bool) -> str:
     # output function, as pgoutput does. num_nulls(), since IS NULL would be true of a row of NULLs.
     columns = [
         name if column.has_send or not binary else f"CASE WHEN num_nulls({name}) = 0 THEN format('%s', {name}) END"
-        for column, name in ((column, sql.Identifier(column.name).as_string(None)) for column in table.columns)
+        for column, name in ((column, quote_identifier(column.name)) for column in table.columns)
     ]
-    return f"SELECT {', '.join(columns)} FROM ONLY {sql.Identifier(leaf.namespace, leaf.name).as_string(None)}"
+    return f"SELECT {', '.join(columns)} FROM ONLY {full_name(leaf)}"
 
 
 def _copy_statement(table: PublishedTable, leaf: Leaf, pages: tuple[int | None, int | None], binary: bool) -> bytes:
@@ -148,7 +148,7 @@ def _copy_statement(table: PublishedTable, leaf: Leaf, pages: tuple[int | None, 
     conditions = [*bounds, *([f"({table.filter})"] if table.filter else [])]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     form = " WITH (FORMAT binary)" if binary else ""
-    return f"COPY ({_select_clause(table, leaf, binary)}{where}) TO STDOUT{form}".encode()
+    return encode_sql(f"COPY ({_select_clause(table, leaf, binary)}{where}) TO STDOUT{form}")
 
 
 def _read_rows(connection: PatientConnection, statement: bytes, binary: bool) -> Iterator[tuple[Bytes, Numbers]]:

@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 import psycopg
 import pyarrow.compute as pc
-from psycopg import sql
 
 from pgoutput_construct.catalog_queries import CURRENT_SNAPSHOT, INSERTED_LSN, for_release
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
@@ -28,6 +27,7 @@ from pgoutput_construct.postgres._patience import PatientConnection
 from pgoutput_construct.postgres.connection import (
     Connection,
     current_lsn,
+    encode_sql,
     fetch,
     fetch_row,
     fetch_value,
@@ -186,9 +186,7 @@ def _begin_locked(connection: PatientConnection, namespace: str, name: str) -> S
     try:
         connection.execute(b"SAVEPOINT locked")
         # Locked before the snapshot is taken: a rewrite has ended, and the snapshot sees all of it.
-        connection.execute(
-            f"LOCK TABLE {sql.Identifier(namespace, name).as_string(None)} IN ACCESS SHARE MODE".encode()
-        )
+        connection.execute(encode_sql(f"LOCK TABLE {qualified_name(namespace, name)} IN ACCESS SHARE MODE"))
         return read_snapshot(connection, lsn)
     except BaseException:
         _end(connection)

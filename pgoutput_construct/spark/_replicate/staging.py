@@ -370,8 +370,8 @@ def stored_batch(batch: pa.RecordBatch, table: StagedTable) -> pa.RecordBatch:
         names = sorted({name.removeprefix("_before.").removeprefix(MARK) for name in pc.unique(untyped).to_pylist()})
         raise ChangeLogError(
             f"{table.name}: values of {', '.join(map(repr, names))} cannot be represented in the types of their "
-            "columns, such as infinite times: read them as texts, such as with --types timestamptz=string (types=), or "
-            "let tables have _untyped (--untyped needed, untyped=)"
+            "columns, such as infinite times, and text that is not UTF-8: let tables have _untyped (--untyped needed, "
+            "untyped=), or read them as texts, such as with --types timestamptz=string (types=)"
         )
     return found
 

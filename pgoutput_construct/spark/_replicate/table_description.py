@@ -44,11 +44,16 @@ def comments_of(sink: Sink, table: Table, naming: Naming) -> dict[str, str]:
         table: The table, under the names of replays.
         naming: The names of columns in the dataset.
     """
-    known = table.comments or {}
+    # In a database in SQL_ASCII comments need not be UTF-8; Spark's are.
+    known = {number: _as_utf8(text) for number, text in (table.comments or {}).items()}
     if not sink.has_comments or not known:
         return {}
     found = {naming.reader_name(name): known[number] for name, number in _numbered(table) if number in known}
     return found | ({TABLE: known[0]} if 0 in known else {})
+
+
+def _as_utf8(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def describe(spark: SparkSession, sink: Sink, dataset: Dataset, table: Table) -> Dataset:

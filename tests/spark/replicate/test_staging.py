@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.spark import open_log, read_current, replicate
 from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import Table
+from pgoutput_construct.spark._replicate.dataset_columns import Naming
+from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedTable, stage, staging, staging_tasks
+from pgoutput_construct.spark._replicate.table_description import comments_of
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._source.task_plan import ReaderColumns
 from tests.spark.logs import log_options, write_log
@@ -88,6 +92,40 @@ def test_a_name_that_is_not_utf_8(spark: Any, tmp_path: Path) -> None:
         assert read_current(spark, tmp_path / "wh", name).count() == 3
     with pytest.raises(pgo.ProtocolError, match="not UTF-8"):
         open_log(spark, tmp_path / "log").changes("public.t2")
+
+
+def test_keys_that_are_not_utf_8(spark: Any, tmp_path: Path) -> None:
+    """Each is a key of its own, by its bytes; databases in SQL_ASCII have such keys."""
+    columns = (pgo.RelationColumn(1, "id", 25, -1), pgo.RelationColumn(0, "v", 25, -1))
+    relation = pgo.Relation(None, 1, "public", "t", "d", columns)
+    batches = (
+        [pgo.Insert(None, 1, (b"a\xe4", b"x")), pgo.Insert(None, 1, (b"a\xf6", b"y"))],
+        [pgo.Update(None, 1, None, None, (b"a\xf6", b"\xff")), pgo.Delete(None, 1, "K", (b"a\xe4", None))],
+    )
+    payloads = []
+    for number, changes in enumerate(batches, 1):
+        lsn = pgo.Lsn(10 * number)
+        messages = (
+            pgo.Begin(lsn, pgo.Timestamp(0), number),
+            relation,
+            *changes,
+            pgo.Commit(lsn, lsn, pgo.Timestamp(0)),
+        )
+        payloads.append([pgo.build(message) for message in messages])
+    for number in (1, 2):
+        log = tmp_path / f"log{number}"
+        write_log(log, [each for batch in payloads[:number] for each in batch], log_options(), rows=5)
+        replicate(spark, log, tmp_path / f"wh{number}")
+    first, last = (read_current(spark, tmp_path / f"wh{number}", "public.t").collect() for number in (1, 2))
+    assert sorted(row["_untyped"]["id"] for row in first) == ["\\x61e4", "\\x61f6"]
+    assert [row["_untyped"] for row in last] == [{"id": "\\x61f6", "v": "\\xff"}]
+
+
+def test_comments_that_are_not_utf_8(spark: Any, tmp_path: Path) -> None:
+    """Spark cannot be sent them as they are."""
+    write_log(tmp_path / "log", _payloads(), log_options(), rows=5)
+    table = replace(open_log(spark, tmp_path / "log").table("public.t1"), comments={0: "f\udcfcr"})
+    assert comments_of(DeltaSink(Warehouse(tmp_path / "wh")), table, Naming()) == {"": "f\ufffdr"}
 
 
 def test_a_warehouse_that_an_executor_does_not_find(spark: Any, tmp_path: Path) -> None:
