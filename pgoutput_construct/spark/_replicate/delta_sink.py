@@ -31,6 +31,7 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     remove_replaced,
 )
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statements
+from pgoutput_construct.spark._replicate.reserved_names import DELTA, DELTA_WITH_CHANGES
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
     PARTITIONS,
@@ -56,6 +57,7 @@ _NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
 _TROUBLE: Final = "which readers must support: some refuse such a table, some (delta-rs) read NULL in all columns"
 _WIDENING: Final = "delta.enableTypeWidening"
 _VECTORS: Final = "delta.enableDeletionVectors"
+_CHANGES: Final = "delta.enableChangeDataFeed"
 _DEFAULTS: Final = "spark.databricks.delta.properties.defaults."
 """How settings of a session begin that give properties to new tables."""
 _LEAST_FILE: Final = "spark.databricks.delta.optimize.minFileSize"
@@ -94,6 +96,7 @@ class DeltaSink(MergingSink):
         self._wanted = {**vectors, **options.properties}
         """The properties that were asked for."""
         self._partitions = options.partitions
+        self.reserved = DELTA_WITH_CHANGES if self._wanted.get(_CHANGES, "").lower() == "true" else DELTA
 
     def prepare(self, spark: SparkSession) -> None:
         """Do nothing: tables are found by their paths."""

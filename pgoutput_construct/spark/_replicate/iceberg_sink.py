@@ -34,6 +34,7 @@ from pgoutput_construct.spark._replicate.merge_statement import (
     literal,
     merge_statements,
 )
+from pgoutput_construct.spark._replicate.reserved_names import ICEBERG
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
     MOST_ROWS,
@@ -108,6 +109,7 @@ class IcebergSink(MergingSink):
     """The version is a property of the snapshot that wrote it."""
 
     format = "iceberg"
+    reserved = ICEBERG
     has_comments = True
     has_keys = True
     few_rows, few_bytes = 1 << 15, 1 << 20

@@ -53,6 +53,7 @@ from pgoutput_construct.spark._replicate.merge_statement import (
     target_columns,
     with_moved_values,
 )
+from pgoutput_construct.spark._replicate.reserved_names import PARQUET
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
     FilesUse,
@@ -99,6 +100,7 @@ class ParquetSink(MergingSink):
     """The note is the table: readers see the parts that it names; replaced ones are retained for a while."""
 
     format = "parquet"
+    reserved = PARQUET
     alters = False  # files have columns by name: one that is dropped and added again would have its former values
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:

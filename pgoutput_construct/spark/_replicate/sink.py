@@ -19,6 +19,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import POSITION
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, refusal
+from pgoutput_construct.spark._replicate.reserved_names import ReservedNames
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 from pgoutput_construct.spark._state.change_survey import KeyBounds
 from pgoutput_construct.spark._state.demands import Demand
@@ -263,6 +264,8 @@ class Sink(ABC):
 
     format: ClassVar[str]
     """The name of the format."""
+    reserved: ReservedNames
+    """The names of columns that its tables cannot have."""
     catalog: str | None = None
     """The catalog of the session that has the tables; None where they are in the warehouse."""
     grace: float = DEFAULT_OPTIONS.grace

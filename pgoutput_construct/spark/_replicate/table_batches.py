@@ -384,6 +384,8 @@ class WarehouseTables:
             found = [step for is_history in kinds if (step := plans.step(table, is_history)) is not None]
             for step in found:
                 self._warn_of_prefix(step)
+                naming = self._sink.naming_of(step.dataset)
+                self._sink.reserved.check(step.dataset, naming, has_table=step.before is not None)
                 check_whole(log, self._known.progress, step)
         except Exception as error:
             self._known.fail(table.relation_oid, table.qualified, error)

@@ -1,0 +1,120 @@
+"""Columns that a format cannot have, by their names: refused before they are written; all others are read back."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.spark import read_current, replicate
+from pgoutput_construct.spark._replicate import Batch
+from pgoutput_construct.spark._replicate.reserved_names import DELTA, ICEBERG, PARQUET, ReservedNames
+from pgoutput_construct.stream.identifiers import quote_identifier
+from tests.postgres.shop import Shop
+from tests.spark.replicate import table_readers
+from tests.table_formats import ALL_FORMATS
+from tools.environments import READERS, missing_environment, python_with
+
+RULES: Mapping[str, ReservedNames] = {"parquet": PARQUET, "delta": DELTA, "iceberg": ICEBERG}
+EVERY = sorted({name for rules in RULES.values() for names in rules.reasons for name in names})
+"""The names that some format cannot have."""
+ODD = (
+    *("_FILE", "_Pos", "_change_type", "_commit_version", "_commit_timestamp", "file_path", "pos", "row", "s", "t"),
+    *("source", "target", "element", "key", "value", "_before.id", "_untyped.other", "~", "_", "a.b", "a`b", 'a"b'),
+    *("1a", "_2a", "x-y", "b.element", "é", "日本", "😀", "%41", "a/b", "a=b", "*", "t.*", "\\", "'", "null", "x", "X"),
+    *("a b", "a,b", "a;b", "a{b}", "a\nb", "a\tb", "a\x01b", "a--b", "${env:HOME}", " ", "__metadata"),
+)
+"""Names that are odd, and that some layer might give a meaning of its own."""
+
+
+@pytest.fixture
+def shop(server18: EmbeddedServer, tmp_path: Path, lake: Any) -> Iterator[Shop]:
+    """A database, where there is what reads without Spark."""
+    if problem := missing_environment(READERS):
+        pytest.skip(problem)
+    with Shop.create(server18, "reserved_names", tmp_path / "log") as shop:
+        yield shop
+
+
+def _create(name: str, columns: Mapping[str, str]) -> Iterator[str]:
+    """Yield statements of a table with five rows."""
+    own = ", ".join(f"{quote_identifier(column)} {kind}" for column, kind in columns.items())
+    values = "".join(", ARRAY['v' || i]" if kind.endswith("[]") else ", 'v' || i" for kind in columns.values())
+    yield f"CREATE TABLE {name} (id int PRIMARY KEY, {own})"
+    yield f"INSERT INTO {name} SELECT i{values} FROM generate_series(1, 5) i"
+
+
+def _rows_of_server(shop: Shop, name: str) -> list[str]:
+    with shop.connect() as connection:
+        return sorted(map(repr, connection.execute(f"SELECT * FROM {name}".encode()).fetchall()))
+
+
+def _rows_of_reader(warehouse: Path, name: str) -> list[str]:
+    """Return the rows that a reader without Spark has of a table, without the added columns, which are the last."""
+    output = warehouse / "read.arrow"
+    command = [python_with(READERS), table_readers.__file__, "lake", f"{warehouse}:{name}", output]
+    project = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    subprocess.run(command, check=True, timeout=120, env=project)
+    with pa.ipc.open_file(output) as file:
+        rows = file.read_all()
+    return _own(zip(*(rows.column(place).to_pylist() for place in range(rows.num_columns)), strict=True))
+
+
+def _own(rows: Any) -> list[str]:
+    return sorted(repr(tuple(row)[:-3]) for row in rows)
+
+
+@pytest.mark.server
+@pytest.mark.spark
+@pytest.mark.parametrize("into", ALL_FORMATS)
+def test_tables(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
+    """The first batch says which tables cannot be; an excluded column is one remedy; the others come out right."""
+    rules, warehouse, seen = RULES[into], tmp_path / "wh", list[Batch]()
+    reserved = {name for names in rules.reasons for name in names}
+    refused = {f"r{place}": {name: "text"} for place, name in enumerate(sorted(reserved))}
+    if into == "iceberg":
+        refused |= {"p0": {"arr": "text[]", "arr.element": "text"}, "p1": {"_untyped.key": "text"}}
+        refused |= {"p2": {"1a": "text", "_1a": "text"}, "p3": {"x-y": "text", "x_x2Dy": "text"}}
+    odd = [name for name in (*EVERY, *ODD) if name not in reserved]
+    if into == "delta":  # which has names in any case
+        refused |= {"p0": {"x": "text", "X": "text"}}
+        odd = list({name.lower(): name for name in odd}.values())
+    good = {"odd": dict.fromkeys(odd, "text"), "arrays": {"b": "text[]", "b.list": "text", "c.element": "text"}}
+    tables = {**refused, **good}
+    shop.execute(*(each for name, columns in tables.items() for each in _create(name, columns)))
+    shop.capture(snapshot=True)
+    options: Mapping[str, Any] = {"write_mode": "merge-on-read"}
+    if refused:
+        with pytest.raises(pgo.ChangeLogError, match="all other tables are up to date"):
+            replicate(lake, shop.directory, warehouse, into, on_batch=seen.append, **options)
+        assert seen[-1].troubled.keys() == {f"public.{name}" for name in refused}
+        for name, columns in refused.items():
+            column = f"public.{name}.{quote_identifier([*columns][-1])}"
+            message = seen[-1].troubled[f"public.{name}"]
+            assert f"{rules.format} cannot have the column {[*columns][-1]!r}: " in message
+            assert f"exclude it (--exclude-columns '{column}'" in message
+            assert not list(warehouse.glob(f"**/*{name}*"))
+    excluded = [f"public.{name}.{quote_identifier([*columns][-1])}" for name, columns in refused.items()]
+    shop.execute(
+        *(
+            f"UPDATE {name} SET {quote_identifier([*columns][-1])} = 'new' WHERE id < 3"
+            for name, columns in good.items()
+        ),
+        *(f"DELETE FROM {name} WHERE id = 4" for name in good),
+        *(f"INSERT INTO {name} (id) VALUES (9)" for name in tables),
+    )
+    shop.capture()
+    replicate(lake, shop.directory, warehouse, into, exclude_columns=excluded, **options)
+    for name in good:
+        expected = _rows_of_server(shop, name)
+        assert _own(read_current(lake, warehouse, name).collect()) == expected, name
+        assert _rows_of_reader(warehouse, name) == expected, name
+    for name, columns in refused.items():
+        left = [column for column in columns if f"public.{name}.{quote_identifier(column)}" not in excluded]
+        rows = read_current(lake, warehouse, name)
+        assert rows.count() == 6 and rows.columns[:-3] == ["id", *left]
