@@ -1,8 +1,9 @@
 """Columns that a format cannot have, by their names: refused before they are written; all others are read back."""
 
 import os
+import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,19 @@ import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import read_current, replicate
 from pgoutput_construct.spark._replicate import Batch
-from pgoutput_construct.spark._replicate.reserved_names import DELTA, ICEBERG, PARQUET, ReservedNames
+from pgoutput_construct.spark._replicate.dataset_columns import Naming
+from pgoutput_construct.spark._replicate.reserved_names import (
+    DELTA,
+    DELTA_WITH_CHANGES,
+    ICEBERG,
+    PARQUET,
+    ReservedNames,
+)
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, VersionShape
 from pgoutput_construct.stream.identifiers import quote_identifier
 from tests.postgres.shop import Shop
 from tests.spark.replicate import table_readers
-from tests.table_formats import ALL_FORMATS
+from tests.table_formats import SHORT_IN_PARQUET
 from tools.environments import READERS, missing_environment, python_with
 
 RULES: Mapping[str, ReservedNames] = {"parquet": PARQUET, "delta": DELTA, "iceberg": ICEBERG}
@@ -69,9 +78,51 @@ def _own(rows: Any) -> list[str]:
     return sorted(repr(tuple(row)[:-3]) for row in rows)
 
 
+@pytest.mark.parametrize(
+    ("rules", "columns", "refused"),
+    [
+        *((rules, [name], [name]) for rules in RULES.values() for names in rules.reasons for name in sorted(names)),
+        (PARQUET, ["_file", "x", "X", "1a", "_1a", "x.element", "_FILE"], []),
+        (DELTA, ["_file", "x", "X", "1a", "_1a", "_change_type"], ["X"]),
+        (DELTA_WITH_CHANGES, ["_change_type", "_commit_version", "v"], ["_change_type", "_commit_version"]),
+        (ICEBERG, ["_FILE", "x", "X", "é", "e\u0301", "1a", "2a"], []),
+        (ICEBERG, ["list", "list.element", "x", "x.element", "list.key"], ["list.element"]),
+        (ICEBERG, ["_untyped.key", "_untyped.value", "_untyped.other"], ["_untyped.key", "_untyped.value"]),
+        (ICEBERG, ["1a", "_1a", "x-y", "x_x2Dy", "😀", "_xD83D_xDE00"], ["_1a", "x_x2Dy", "_xD83D_xDE00"]),
+    ],
+)
+def test_columns(rules: ReservedNames, columns: Sequence[str], refused: Sequence[str]) -> None:
+    """Each reserved name, and those that are so alongside other columns, are refused, and no others."""
+    left = list(columns)
+    for name in refused:
+        with pytest.raises(
+            pgo.ChangeLogError, match=f"{rules.format} cannot have the column {re.escape(repr(name))}: "
+        ):
+            rules.check(_dataset(left), Naming(), has_table=False)
+        left.remove(name)
+    rules.check(_dataset(left), Naming(), has_table=False)
+
+
+def test_remedies() -> None:
+    """A column of the key cannot be excluded; of a table that exists only together with --resync."""
+    for key, has_table, expected in (
+        ("_file", False, "every table; rename it at the source"),
+        ("id", False, "exclude it (--exclude-columns 'public.t._file', exclude_columns=), rename"),
+        ("id", True, "exclude_columns=, with --resync public.t (resync=)), rename"),
+    ):
+        with pytest.raises(pgo.ChangeLogError, match=re.escape(expected)):
+            ICEBERG.check(_dataset(["id", "_file"], key), Naming(), has_table)
+
+
+def _dataset(columns: Sequence[str], key: str = "") -> Dataset:
+    kinds = {name: "list<item: string>" if name == "list" else "string" for name in columns}
+    shape = VersionShape(kinds, tuple(columns), (key,), "d", None)
+    return Dataset("public.t", Version("public.t", 1, 1, 1, (1, 1), shape))
+
+
 @pytest.mark.server
 @pytest.mark.spark
-@pytest.mark.parametrize("into", ALL_FORMATS)
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_tables(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """The first batch says which tables cannot be; an excluded column is one remedy; the others come out right."""
     rules, warehouse, seen = RULES[into], tmp_path / "wh", list[Batch]()
