@@ -88,7 +88,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pgoutput_construct.spark import spark_session
 
     warehouse = str(tmp_path_factory.mktemp("warehouse"))
-    settings = {**FEW_ROWS, "spark.databricks.delta.snapshotPartitions": "1", "spark.sql.warehouse.dir": warehouse}
+    settings = {
+        **FEW_ROWS,
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.driver.memory": "1g",  # several may run at the same time
+        "spark.sql.warehouse.dir": warehouse,
+    }
     jars: Any = {} if missing_jars() else {"into": LAKES, "warehouse": WAREHOUSE}
     session = spark_session("local[2]", settings, "tests", **jars)
     yield session

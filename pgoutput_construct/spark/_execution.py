@@ -27,6 +27,7 @@ _RAISED: Final = re.compile(r"^(?!py4j\.|pyspark\.)[A-Za-z_][\w.]*(?:Error|Excep
 """The last line of a traceback of Python."""
 _CALLED: Final = "An error occurred while calling"
 """The beginning of an error of Java in Py4J."""
+_NO_MEMORY: Final = re.compile(r"java\.lang\.OutOfMemoryError: [\w ]+\w")
 _LONGEST: Final = 500
 _SECRET: Final = re.compile(
     r"""((?:password|passwd|pwd|token|secret|credential)[\w.-]*["']?\s*(?:=\s*|:\s*(?=["']))|bearer\s+)"""
@@ -74,6 +75,8 @@ def reason_of(error: Exception) -> str:
     raised = _RAISED.findall(text.partition("JVM stacktrace")[0]) if "Traceback (most recent call last)" in text else []
     lines = (line.strip(" :") for line in text.splitlines() if not line.startswith(_CALLED))
     line = raised[-1] if raised else next(filter(None, lines), "")
+    if (found := _NO_MEMORY.search(text)) is not None:
+        line = f"{found[0]}: set a larger heap (--conf spark.driver.memory, on a cluster spark.executor.memory)"
     return f"{type(error).__name__}: {without_secrets(line)[:_LONGEST]}"
 
 

@@ -1,5 +1,6 @@
 """The settings of a Spark session, and the jars for formats of tables and for object stores."""
 
+import logging
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.changelog._store.store import Address, is_uri
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import installation
+from pgoutput_construct.spark._heap import default_heap, heap_of, machine_memory
 
 __all__ = [
     "FORMATS",
@@ -27,6 +29,7 @@ __all__ = [
     "store_of",
 ]
 
+_LOG: Final = logging.getLogger("pgoutput_construct")
 _SPARK: Final = ".".join(pyspark.__version__.split(".")[:2])
 _EXTENSIONS: Final = "spark.sql.extensions"
 _PACKAGES: Final = "spark.jars.packages"
@@ -202,6 +205,8 @@ _LOCAL: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",  # a machine's own name need not resolve
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
+    # Of a task that takes more memory than there is. Spark would end the JVM, and with it the work for all tables.
+    "spark.executor.killOnFatalError.depth": "0",
     "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} "
     # Spark's ArrowWriter allocates before it writes; Arrow's checks of each value take most of its time.
     "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false",
@@ -209,6 +214,8 @@ _LOCAL: Final[Mapping[str, str]] = {
 _ONE_PROCESS: Final[Mapping[str, str]] = {"spark.python.daemon.module": "pgoutput_construct.spark.daemon"}
 """For a session in one process: elsewhere workers may lack the package, which PySpark's own daemon reports."""
 _MASTER_KEY: Final = "spark.master"
+_HEAP: Final = "SPARK_DRIVER_MEMORY"
+"""The environment variable of the heap, which counts where no property says it (SparkSubmitCommandBuilder)."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """The environment variable of a process that spark-submit started, which has a master already."""
 
@@ -222,7 +229,8 @@ def spark_session(
 ) -> SparkSession:
     """Return the running session, or start one on a master (``local[*]``, ``spark://host:7077``, ``yarn`` ...).
 
-    The caller stops it.
+    The caller stops it. Unless ``spark.driver.memory`` is set, its heap is a quarter of the memory of the machine, or
+    of the container, and at least 1 GB.
 
     Args:
         master: The master; None for that of spark-submit, or ``local[*]`` in a program of its own.
@@ -247,6 +255,8 @@ def spark_session(
     for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
+    if (heap := heap_of(spark)) is not None:
+        _LOG.info("Spark's tasks have a heap of %s (%s)", heap, heap.setting)
     for key, value in bucket_settings(warehouse).items():
         spark.conf.set(key, value)  # not with the others, which are on Spark's command line
     return spark
@@ -269,5 +279,7 @@ def _of_master(master: str | None) -> Mapping[str, str]:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master is None:
         return {}
+    if master.startswith("local") and (memory := machine_memory()) is not None:
+        os.environ.setdefault(_HEAP, f"{default_heap(memory) >> 20}m")
     local = _LOCAL if master.startswith("local") else {}
     return {_MASTER_KEY: master, **local, **(_ONE_PROCESS if re.match(r"local(\[|$)", master) else {})}

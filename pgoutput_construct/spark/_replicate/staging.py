@@ -18,19 +18,22 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog._index.planning import lost_histories
+from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.columnar.column_masks import Mask, masked_batch
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
 from pgoutput_construct.spark._execution import is_alive, plain_errors, reaches_files, reason_of, run_tasks, task_rows
+from pgoutput_construct.spark._heap import Heap, heap_of, shown_bytes
 from pgoutput_construct.spark._log_view.added_columns import MARK, escaped
-from pgoutput_construct.spark._log_view.change_columns import DELETE, TRUNCATE, changes_schema
+from pgoutput_construct.spark._log_view.change_columns import DELETE, POSITION, TRUNCATE, changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
@@ -45,6 +48,7 @@ from pgoutput_construct.spark._source.task_plan import (
     reader_columns,
 )
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, combined_summary, summarize
+from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 _NOTHING: Final = ChangeSummary(0, False, frozenset(), False, False, False, True)
@@ -187,6 +191,8 @@ class StagedTable:
     """Its name, for messages,"""
     needs_types: bool = False
     """and whether a value that the type of its column cannot hold is an error."""
+    heap: Heap | None = None
+    """The heap that its rows go through; None where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +253,7 @@ def staging_tasks(
         tables: and the table of each.
         masks: The masks of columns.
     """
-    numbers = count()
+    numbers, heap = count(), heap_of(log.spark)
     for after in sorted({each.after for each in requested}):
         mine = {place: tables[place] for place, each in enumerate(requested) if each.after == after}
         used = {place: reader_columns(log.opened, table) for place, table in mine.items()}
@@ -255,11 +261,15 @@ def staging_tasks(
         range_ = LogRange(after, log.opened.as_of, lost=tuple(lost_histories(log.opened.index)))
         for group, described in plan_described_segments(log.opened, range_, oids):
             found = {place: columns_of_group(used[place], described) for place in mine}
-            of_piece = tuple(_staged_table(place, mine[place], known, masks) for place, known in found.items() if known)
+            of_piece = tuple(
+                _staged_table(place, mine[place], known, masks, heap) for place, known in found.items() if known
+            )
             yield StagingTask(next(numbers), group, oids, of_piece, store, STAGED)
 
 
-def _staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns], masks: TableMasks) -> StagedTable:
+def _staged_table(
+    number: int, table: Table, used: Mapping[int, ReaderColumns], masks: TableMasks, heap: Heap | None
+) -> StagedTable:
     keys = () if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
     known = tuple(name for name in keys if name in table.columns.names)
     mine = {escaped(name): mask for name, mask in masks.get(table.qualified, {}).items()}
@@ -276,6 +286,7 @@ def _staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns], 
         table.copied,
         table.qualified,
         table.needs_types,
+        heap,
     )
 
 
@@ -359,9 +370,12 @@ def write_file(store: LogStore, name: str, content: pa.Buffer) -> None:
 def stored_batch(batch: pa.RecordBatch, table: StagedTable) -> pa.RecordBatch:
     """Return decoded changes as they are stored: masked, and with copies of their own columns.
 
-    Raises ChangeLogError for a value that its type cannot hold, if there is no ``_untyped`` for it.
+    Raises ChangeLogError for a value that its type cannot hold, if there is no ``_untyped`` for it, and for a row that
+    is too large for Spark.
     """
     found = masked_batch(batch, table.masks)
+    if table.heap is not None:
+        _check_sizes(table.name, found, table.heap)
     for name, source in table.copied.items():
         has_row = pc.invert(pc.is_in(found["_op"], pa.array([DELETE, TRUNCATE])))
         values = pc.if_else(has_row, found[source], pa.scalar(None, found[source].type))
@@ -374,6 +388,37 @@ def stored_batch(batch: pa.RecordBatch, table: StagedTable) -> pa.RecordBatch:
             "untyped=), or read them as texts, such as with --types timestamptz=string (types=)"
         )
     return found
+
+
+def _check_sizes(table: str, batch: pa.RecordBatch, heap: Heap) -> None:
+    """Raise ChangeLogError for a row that is too large for the heap that it would go through."""
+    if batch.nbytes <= heap.largest_row:
+        return
+    sizes = {name: _sizes(batch.column(name)) for name in batch.schema.names}
+    rows = np.sum([*sizes.values()], axis=0)
+    place = int(np.argmax(rows))
+    if (size := int(rows[place])) <= heap.largest_row:
+        return
+    name = max(sizes, key=lambda each: int(sizes[each][place]))
+    own, needed = name.removeprefix(MARK), heap.gigabytes_for(size)
+    raise ChangeLogError(
+        f"{table}: a row of {shown_bytes(size)} at LSN {Lsn(batch.column(POSITION[0])[place].as_py())}, "
+        f"{shown_bytes(int(sizes[name][place]))} of it in {own!r}, is too large for Spark's heap of {heap}: set "
+        f"{heap.setting} (--conf {heap.setting}={needed}g), exclude the column (--exclude-columns), or mask it (--mask)"
+    )
+
+
+def _sizes(values: pa.Array) -> Numbers:
+    """Return the bytes of the texts and binary values in each value of a column."""
+    kind = values.type
+    if pa.types.is_struct(kind):
+        return sum(map(_sizes, values.flatten()), np.zeros(len(values), np.int64))
+    if pa.types.is_map(kind) or pa.types.is_list(kind):
+        inner = [values.keys, values.items] if pa.types.is_map(kind) else [values.values]
+        return np.diff(np.append(0, np.cumsum(sum(map(_sizes, inner))))[values.offsets.to_numpy()])
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return pc.fill_null(pc.binary_length(values), 0).to_numpy().astype(np.int64)
+    return np.zeros(len(values), np.int64)
 
 
 def hidden_reason(error: Exception) -> str:

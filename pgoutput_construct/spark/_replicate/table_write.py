@@ -215,7 +215,10 @@ def _with_few_rows(
         there = sink.read_for_replay(spark, before)
         if {*there.columns} != {*few.schema.names}:
             return None
-        rows = there.select(*map(column, few.schema.names)).toArrow()
+        try:
+            rows = there.select(*map(column, few.schema.names)).toArrow()
+        except Exception:
+            return None  # few rows may be large: more than spark.driver.maxResultSize, which a MERGE does not need
         found = few.after(rows) if rows.nbytes <= _FEWEST_BYTES else None
         if found is None:
             return None

@@ -58,7 +58,10 @@ def sensitive(spark: Any) -> Any:
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_odd_columns(lake: Any, sensitive: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """No columns, a column named as one of a change, two that differ in case: they are written, or alone in trouble."""
-    warehouse, reason = tmp_path / "wh", r"public\.cased: Delta Lake cannot have the column .A.: .*; all other tables are"
+    warehouse, reason = (
+        tmp_path / "wh",
+        r"public\.cased: Delta Lake cannot have the column .A.: .*; all other tables are",
+    )
     _execute(
         shop,
         "CREATE TABLE empty ()",
