@@ -27,7 +27,7 @@ _TABLE: Final = """SELECT c.oid::bigint FROM pg_class c JOIN pg_namespace n ON n
 _TWO_PHASE: Final = (
     "SELECT coalesce((to_jsonb(s) ->> 'two_phase')::bool, false) FROM pg_replication_slots s WHERE slot_name = %s"
 )
-_CHANGES: Final = 200_000
+PEEK_CHANGES: Final = 200_000
 """The number of changes after which one peek ends, at the end of a transaction (upto_nchanges)."""
 
 
@@ -44,7 +44,7 @@ class SlotPeek:
         """The LSN up to which the slot was advanced; raises ReplicationError for a slot that cannot be read."""
         return check_slot(self._connection, self._slot)
 
-    def ends(self, changes: int | None = _CHANGES) -> list[Commit]:
+    def ends(self, changes: int | None = PEEK_CHANGES) -> list[Commit]:
         """Return the commits of the next transactions in order, up to about ``changes`` changes, None for all."""
         arguments = [self._slot, None, changes, self._published(), Commit.TAG]
         found = (parse(data) for (data,) in fetch(self._connection, _ENDS, arguments, doing=self._doing))

@@ -61,6 +61,19 @@ def plain_errors() -> Iterator[None]:
         raise _error_class(module, name)(text) from error
 
 
+@contextmanager
+def leading_reason() -> Iterator[None]:
+    """Let the error with which a query ends begin with the reason, if an error of this package ends it.
+
+    PySpark makes it of the traceback, as Python prints it: the reason would be the last of about forty lines. The cause
+    of an error is printed before it.
+    """
+    try:
+        yield
+    except PgoutputError as error:
+        raise error from PgoutputError(str(error))
+
+
 def _error_class(module: str, name: str) -> type[PgoutputError]:
     """Return a class of error by its module and name; PgoutputError for an unknown one."""
     found = getattr(sys.modules.get(module), name, None)

@@ -54,11 +54,11 @@ class PgoutputSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream."""
-        if self.given.dsn is not None:
-            return cast("DataSourceStreamReader", self._live().LiveStreamReader(self.given, schema))
-        from pgoutput_construct.spark._source.log_readers import stream_reader
+        from pgoutput_construct.spark._source.log_readers import LogStreamReader
+        from pgoutput_construct.spark._source.micro_batches import with_available_now
 
-        return stream_reader(self.given, schema)
+        kind = LogStreamReader if self.given.dsn is None else self._live().LiveStreamReader
+        return with_available_now(kind)(self.given, schema)
 
     def _live(self) -> ModuleType:
         """Return the module that needs psycopg, which reading a log does not."""

@@ -19,11 +19,18 @@ from pgoutput_construct.changelog._segment.segment_schema import segment_table
 from pgoutput_construct.columnar import chosen_types, columns_schema
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.postgres.slot_peek import open_slot
+from pgoutput_construct.postgres.slot_peek import PEEK_CHANGES, open_slot
+from pgoutput_construct.spark._execution import leading_reason
 from pgoutput_construct.spark._log_view.added_columns import Prefix
 from pgoutput_construct.spark._log_view.committed_rows import LogPlan
 from pgoutput_construct.spark._source.change_images import form_of
-from pgoutput_construct.spark._source.micro_batches import PollInterval, query_fields
+from pgoutput_construct.spark._source.micro_batches import (
+    PollInterval,
+    QueryOffset,
+    is_unlimited,
+    query_fields,
+    read_limit,
+)
 from pgoutput_construct.spark._source.segment_rows import SegmentPart, decode_part
 from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.spark._source.task_plan import ReaderColumns
@@ -89,59 +96,83 @@ class LiveReader(DataSourceReader):
 class LiveStreamReader(DataSourceStreamReader):
     """Reads a slot transaction by transaction; an offset is the end of one in the WAL.
 
-    It also has the time of that commit, and ``finalizedUntil``: no later commit of the slot is earlier. A reader
-    of PySpark 4.1 that restarts does not know the offset of its query. Spark commits a batch, which advances the slot,
-    when it plans the next one; so the slot still has the last transaction, the same offset is returned, and no empty
-    batch is made.
+    It also has the time of that commit, and ``finalizedUntil``: no later commit of the slot is earlier. Spark commits a
+    batch, which advances the slot, when it plans the next one. So the slot still has the last transaction of a query
+    that restarts: with the trigger ``availableNow`` of PySpark 4.1, which does not give its offset, the answer is the
+    same one, and no empty batch is made.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self.options = options
         self.schema = schema
-        self._last: dict[str, Any] | None = None
+        self._query = QueryOffset(self._confirmed, options.maxTransactionsPerTrigger is not None)
         self._answer: dict[str, Any] = {}
+        self._target: int | None = None
         self._interval = PollInterval(_POLL_SECONDS)
 
+    @leading_reason()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as those below
         """Return the slot's confirmed position."""
+        return self._query.initial()
+
+    def _confirmed(self) -> dict[str, Any]:
         with _slot(self.options) as slot:
             return {"end_lsn": str(slot.confirmed)}
 
+    @leading_reason()
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Return the end of the last transaction in the slot, or of the last within the limit."""
-        last = start or self._last
-        self._answer = self._interval.poll(lambda: self._next(last), lambda found: found != self._answer)
+        last = start or self._query.current()
+        # A query with the trigger availableNow in PySpark 4.1 ends there, and does not know its offset.
+        has_limit = last is not None and not is_unlimited(limit)
+        self._answer = self._interval.poll(lambda: self._next(last, has_limit), lambda found: found != self._answer)
         return self._answer
 
-    def _next(self, last: dict[str, Any] | None) -> dict[str, Any]:
+    def _next(self, last: dict[str, Any] | None, has_limit: bool) -> dict[str, Any]:
         """Return the offset where the next micro-batch ends; the last one where nothing is new."""
         after = 0 if last is None else int(Lsn(last["end_lsn"]))
+
+        def is_next(commit: Commit) -> bool:
+            return after < commit.end_lsn and (self._target is None or commit.end_lsn <= self._target)
+
         with _slot(self.options) as slot:
-            peeked = slot.ends()
-            ends = [commit for commit in peeked if commit.end_lsn > after]
+            peeked = slot.ends() if has_limit else slot.ends(None)
+            ends = [*filter(is_next, peeked)]
             if not ends and peeked:
                 # The slot is advanced past a batch when the next one is planned: until then the limit of a peek may
                 # end with what was read already.
-                ends = [commit for commit in slot.ends(None) if commit.end_lsn > after]
+                ends = [*filter(is_next, slot.ends(None))]
             if not ends:
                 return last or {"end_lsn": str(slot.confirmed)}
-        most = self.options.maxTransactionsPerTrigger if last else None
+        most = self.options.maxTransactionsPerTrigger if has_limit else None
         return _offset(ends, min(most or len(ends), len(ends)))
 
+    @leading_reason()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return one task: a slot has one reader at a time."""
-        self._last = end
+        self._query.plan(end)
         return [_task(self.options, self.schema, int(Lsn(start["end_lsn"])), int(Lsn(end["end_lsn"])))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Peek at the slot."""
         assert isinstance(partition, _Peek)
-        return _read(partition)
+        with leading_reason():
+            yield from _read(partition)
 
+    @leading_reason()
     def commit(self, end: dict[str, Any]) -> None:
         """Advance the slot past what was read."""
         with _slot(self.options) as slot:
             slot.advance(Lsn(end["end_lsn"]))
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """Return that there is a limit, that of a peek at least: for PySpark 4.2 and later, as the one below."""
+        return read_limit(self.options.maxTransactionsPerTrigger or PEEK_CHANGES)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Remember where the slot ends now: later changes are left for another run."""
+        with _slot(self.options) as slot:
+            self._target = max((commit.end_lsn for commit in slot.ends(None)), default=0)
 
 
 def _slot(options: SourceOptions) -> Any:

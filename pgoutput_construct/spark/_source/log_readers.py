@@ -1,7 +1,6 @@
 """What Spark calls to read a log: as a stream of micro-batches, or as one batch; both plan tasks of a view."""
 
-from collections.abc import Iterator
-from importlib import import_module
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,17 +10,21 @@ from pyspark.sql.types import StructType
 
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark._execution import leading_reason
 from pgoutput_construct.spark._source.micro_batches import (
     Limits,
     Offset,
     PollInterval,
+    QueryOffset,
     advance_reader,
     check_same_log,
+    is_unlimited,
     latest_seq,
     log_field,
     next_seq,
     offset_at,
     query_fields,
+    read_limit,
     register_reader,
 )
 from pgoutput_construct.spark._source.read_range import log_address, log_as_of, log_at, range_between, range_of
@@ -33,55 +36,54 @@ _POLL_SECONDS: Final = 0.1
 
 
 class LogStreamReader(DataSourceStreamReader):
-    """Reads a log from an offset to the next.
-
-    An offset is a seq of the log: everything that ended by it has been read. PySpark 4.1 asks for the latest offset
-    without the query's current one, so the reader remembers the ends of the batches that it planned. The first batch
-    after a restart, and with the trigger ``availableNow`` the only one, therefore has no limit.
-    """
+    """Reads a log from an offset to the next; an offset is a seq: everything that ended by it has been read."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self.options = options
         self.schema = schema
         self.limits = Limits(options.maxTransactionsPerTrigger, options.maxBytesPerTrigger)
         self._interval = PollInterval(_POLL_SECONDS)
-        self._last: dict[str, Any] | None = None
+        self._query = QueryOffset(self._first_offset, bool(self.limits))
         self._target: int | None = None
 
+    @leading_reason()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as those below
         """Return where a new query begins: before the option fromSeq, or at the first seq that the log still has."""
+        return self._query.initial()
+
+    def _first_offset(self) -> dict[str, Any]:
         log = self._log()
         after = log.index.first_seq - 1 if self.options.fromSeq is None else self.options.fromSeq - 1
         register_reader(log, self.options.reader, after)
-        self._last = Offset(after).to_json() | log_field(log)
-        return self._last
+        return Offset(after).to_json() | log_field(log)
 
+    @leading_reason()
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Return where the next micro-batch ends; the query's own offset if nothing is new."""
-        last = self._last = start or self._last
+        last = start or self._query.current()
         after = -1 if last is None else int(last["seq"])
-        is_limited = last is not None and type(limit).__name__ != "ReadAllAvailable"
-        limits = self.limits if is_limited else Limits()
-        log, end = self._interval.poll(lambda: self._next(after, limits), lambda found: found[1] != after)
+        limits = Limits() if is_unlimited(limit) else self.limits
+        log, end = self._interval.poll(lambda: self._next(last, after, limits), lambda found: found[1] != after)
         return last if last is not None and end == after else self._offset(log, end)
 
-    def _next(self, after: int, limits: Limits) -> tuple[ChangeLog, int]:
+    def _next(self, last: Mapping[str, Any] | None, after: int, limits: Limits) -> tuple[ChangeLog, int]:
         log = self._log()
-        check_same_log(log, *filter(None, [self._last]))
+        check_same_log(log, *filter(None, [last]))
         end = next_seq(log, after, limits)
         return log, end if self._target is None else max(min(end, self._target), after)
 
+    @leading_reason()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Plan the tasks of a micro-batch.
 
         Raises ChangeLogError where the table has changed since the query began, or the log is not that of the query's
         checkpoint.
         """
+        self._query.plan(end)
         after, until = int(start["seq"]), int(end["seq"])
         log = self._log()
         check_same_log(log, start, end)
         log.check_kept(after + 1)
-        self._last = end
         view, as_of = view_of(self.options), log.index.last_seq
         selected = range_between(log, after, until, self.options)
         return view.tasks(
@@ -93,28 +95,18 @@ class LogStreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Run a task."""
-        return view_of(self.options).read(partition)
+        with leading_reason():
+            yield from view_of(self.options).read(partition)
 
+    @leading_reason()
     def commit(self, end: dict[str, Any]) -> None:
         """Advance the log's registered reader, if there is one: prune may then remove what was read."""
         if self.options.reader is not None:
             advance_reader(self._log(), self.options.reader, int(end["seq"]))
 
-    def _log(self) -> ChangeLog:
-        return log_at(log_address(self.options))
-
-    def _offset(self, log: ChangeLog, seq: int) -> dict[str, Any]:
-        return offset_at(log.index, seq).to_json() | log_field(log)
-
-
-class _LimitedReader(LogStreamReader):
-    """For PySpark 4.2 and later, which passes the query's offset, and asks for limits."""
-
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """Return whether there is a limit; ``latestOffset`` applies it."""
-        limits = import_module("pyspark.sql.streaming.datasource")
-        most = self.limits.transactions or self.limits.bytes
-        return limits.ReadAllAvailable() if most is None else limits.ReadMaxRows(most)
+        """Return whether there is a limit, for PySpark 4.2 and later, as the two below."""
+        return read_limit(self.limits.transactions or self.limits.bytes)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return the end of the log, for the progress of the query."""
@@ -125,14 +117,11 @@ class _LimitedReader(LogStreamReader):
         """Remember where the log ends now: later changes are left for another run."""
         self._target = latest_seq(self._log().index)
 
+    def _log(self) -> ChangeLog:
+        return log_at(log_address(self.options))
 
-def stream_reader(options: SourceOptions, schema: StructType) -> LogStreamReader:
-    """Return a reader with the methods that this version of PySpark calls."""
-    try:
-        limits = import_module("pyspark.sql.streaming.datasource")
-    except ImportError:
-        return LogStreamReader(options, schema)
-    return type("LimitedReader", (_LimitedReader, limits.SupportsTriggerAvailableNow), {})(options, schema)
+    def _offset(self, log: ChangeLog, seq: int) -> dict[str, Any]:
+        return offset_at(log.index, seq).to_json() | log_field(log)
 
 
 class LogReader(DataSourceReader):

@@ -7,17 +7,21 @@ later is in a later one (``first_needed_seq`` is where its rows begin, which pru
 and bytes move the end of a range to such a seq, and always let one transaction or copy through.
 
 Offsets are seqs, with what a person wants to know of them; a checkpoint also identifies its log.
+
+Where a micro-batch begins is Spark's to say, and PySpark 4.1 does not: ``QueryOffset`` knows it from the calls.
 """
 
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from inspect import signature
 from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -30,7 +34,7 @@ from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog.reader import ChangeLog, LogIdentity, identity_of
 from pgoutput_construct.changelog.registry import readers, register
 from pgoutput_construct.columnar import unify
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -244,6 +248,81 @@ def _changed(name: str, what: str) -> ChangeLogError:
         f"{name}: {what}, since the query began: restart the query, which resumes from its checkpoint with the "
         "current columns, or set the option schemaChange=ignore to continue without"
     )
+
+
+_ONE_BATCH: Final = (
+    "PySpark 4.1 cannot limit micro-batches with the trigger availableNow, which reads everything as one: omit "
+    "maxTransactionsPerTrigger and maxBytesPerTrigger, or use the trigger processingTime, or PySpark 4.2 or later"
+)
+
+
+class QueryOffset:
+    """The offset of a query, for PySpark 4.1, which requests the end of the next micro-batch without it.
+
+    It is the end of the micro-batch that was planned last: Spark begins a restarted query with planning an empty one
+    at its offset (``PythonMicroBatchStream.setLatestSeenOffset``). If none was planned, the query is new.
+
+    The trigger ``availableNow`` is the exception: Spark requests an end before anything else, of a restarted query too,
+    and never reads past it. With a limit the remaining changes would be left out unnoticed. No other trigger makes
+    Spark request an end twice in a new query, or plan before it has requested the initial offset: both are errors.
+    """
+
+    def __init__(self, find_initial: Callable[[], dict[str, Any]], is_limited: bool) -> None:
+        """Take what finds the offset where a new query begins, and whether micro-batches have limits."""
+        self._find_initial = find_initial
+        self._is_limited = is_limited
+        self._initial: dict[str, Any] | None = None
+        self._planned: dict[str, Any] | None = None
+        self._has_begun = False
+        self._is_presumed = False
+
+    def initial(self) -> dict[str, Any]:
+        """Return where the new query begins: the same offset each time, even if the log is pruned meanwhile."""
+        self._has_begun = True
+        return self._first()
+
+    def current(self) -> dict[str, Any] | None:
+        """Return where the next micro-batch begins; None if it is unknown and no limit depends on it."""
+        if self._planned is not None or not self._is_limited:
+            return self._planned
+        if self._is_presumed:
+            raise PgoutputError(_ONE_BATCH)
+        self._is_presumed = True
+        return self._first()
+
+    def plan(self, end: dict[str, Any]) -> None:
+        """Take the end of a micro-batch that is planned."""
+        if self._is_presumed and not self._has_begun:
+            raise PgoutputError(_ONE_BATCH)
+        self._planned, self._is_presumed = end, False
+
+    def _first(self) -> dict[str, Any]:
+        if self._initial is None:
+            self._initial = self._find_initial()
+        return self._initial
+
+
+Reader = TypeVar("Reader", bound=DataSourceStreamReader)
+
+
+def with_available_now(kind: type[Reader]) -> type[Reader]:
+    """Return a class of readers with the mark by which PySpark 4.2 limits batches of the trigger ``availableNow``."""
+    try:
+        limits = import_module("pyspark.sql.streaming.datasource")
+    except ImportError:
+        return kind
+    return type(kind.__name__, (kind, limits.SupportsTriggerAvailableNow), {})
+
+
+def read_limit(most: int | None) -> Any:
+    """Return what PySpark 4.2 and later pass to ``latestOffset``, which applies the limits itself."""
+    limits = import_module("pyspark.sql.streaming.datasource")
+    return limits.ReadAllAvailable() if most is None else limits.ReadMaxRows(most)
+
+
+def is_unlimited(limit: Any) -> bool:
+    """Return whether PySpark 4.2 or later requests everything: with the trigger ``once`` it does, despite limits."""
+    return type(limit).__name__ == "ReadAllAvailable"
 
 
 Answer = TypeVar("Answer")

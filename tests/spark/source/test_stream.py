@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
 import pgoutput_construct as pgo
@@ -167,6 +168,47 @@ def test_limits(reader: Callable[..., Any], whole: Path, limit: dict[str, int]) 
     assert len(found) == 1 or (limit and len(found) <= len(committed))
 
 
+def test_limits_of_a_query(spark: Any, tmp_path: Path) -> None:
+    """No micro-batch has more than it may: not the first with the backlog, nor that after a restart."""
+    collected = Collected(
+        spark, tmp_path / "at", path=tmp_path / "log", table="public.orders", maxTransactionsPerTrigger=2
+    )
+    for transactions in (range(7), range(7, 12)):
+        write_orders(tmp_path / "log", transactions)
+        collected.start().processAllAvailable()
+        collected.query.stop()
+    assert [len({lsn for lsn, *_ in rows}) for rows in collected.batches.values()] == [2, 2, 2, 1, 2, 2, 1]
+    assert collected.rows == changed_rows(spark, tmp_path / "log")
+
+
+def test_limits_of_what_is_available_now(spark: Any, tmp_path: Path) -> None:
+    """Each micro-batch has a limit, or, in PySpark 4.1, the limit is refused before anything is read or left out."""
+    options = {"path": tmp_path / "log", "table": "public.orders"}
+    limited = Collected(spark, tmp_path / "at", **options, maxTransactionsPerTrigger=2)
+    write_orders(tmp_path / "log", range(5))
+    if not pyspark.__version__.startswith("4.1."):
+        limited.run()
+        assert len(limited.batches) == 3 and limited.rows == changed_rows(spark, tmp_path / "log")
+        return
+    refused = pytest.raises(pyspark.errors.StreamingQueryException, match=r"4\.1 cannot limit .* availableNow")
+    with refused:
+        limited.run()
+    entire = Collected(spark, tmp_path / "at", **options)
+    entire.run()
+    write_orders(tmp_path / "log", range(5, 9))
+    with refused:
+        limited.run()
+    entire.run()
+    assert len(entire.batches) == 2 and not limited.batches
+    assert entire.rows == changed_rows(spark, tmp_path / "log")
+
+
+def changed_rows(spark: Any, log: Path) -> list[Any]:
+    """Return what ``Collected`` has after all changes of orders."""
+    changes = open_log(spark, log).changes("public.orders").select("_commit_lsn", "_seq", "_op")
+    return sorted(map(tuple, changes.collect()))
+
+
 def test_what_is_final(tmp_path: Path) -> None:
     """No commit behind an offset is earlier than its ``finalizedUntil``: their times are not quite in their order."""
     minutes, payloads = (10, 30, 20, 20, 40), list[Any]()
@@ -231,6 +273,19 @@ def test_what_was_pruned(reader: Callable[..., Any], whole: Path, tmp_path: Path
     assert late.initialOffset()["seq"] == 99
     with pytest.raises(pgo.ChangeLogError, match="the seqs 50 to 99 were pruned before they were read"):
         late.partitions({"seq": 49}, late.latestOffset())
+
+
+def test_the_reason_of_an_end(spark: Any, tmp_path: Path) -> None:
+    """It stands before the traceback."""
+    write_orders(tmp_path / "log", range(3))
+    collected = Collected(spark, tmp_path / "at", path=tmp_path / "log", table="public.orders")
+    collected.run()
+    write_orders(tmp_path / "log", range(3, 6))
+    (tmp_path / "log" / "pruned.json").write_text('{"first_seq": 80}')
+    with pytest.raises(pyspark.errors.StreamingQueryException) as caught:
+        collected.run()
+    begins, *_ = str(caught.value).split("Traceback")
+    assert "were pruned before they were read" in begins
 
 
 def test_an_object_store(reader: Callable[..., Any], recordings: dict[str, Recording], s3_address: str) -> None:
