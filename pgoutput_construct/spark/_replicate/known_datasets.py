@@ -19,6 +19,7 @@ import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
+from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
@@ -26,6 +27,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._execution import reason_of
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._own_session import SparkSessions
+from pgoutput_construct.spark._parquet_file import has_int96
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, latest_datasets
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.table_description import undescribed
@@ -98,6 +100,39 @@ class KnownDatasets:
         if progress != self._noted:
             self._warehouse.write_progress(progress)
         self.progress = self._noted = progress
+
+    def report_timestamps(self) -> None:
+        """Report, once, which tables have files of an earlier version whose timestamps most readers may misread.
+
+        It wrote what Spark wrote with Spark's default, INT96. As Spark has it, that is a day and the nanoseconds of the
+        day, but most readers make of it nanoseconds since 1970 in 64 bits, without noticing an overflow.
+        """
+        for dataset in () if self.progress.microseconds else self.datasets.values():
+            if self._sink.format != "iceberg" and self._has_int96(dataset):
+                table = dataset.version.table
+                _LOG.warning(
+                    "%s: files of an earlier version have timestamps as INT96, of which most readers other than Spark "
+                    "misread those outside of 1677-09-21 to 2262-04-11; if it has such, write it again: "
+                    "replicate --resync %s",
+                    f"{table}{'.history' if dataset.is_history else ''}",
+                    table,
+                )
+        self.progress = replace(self.progress, microseconds=True)
+
+    def _has_int96(self, dataset: Dataset) -> bool:
+        try:
+            rows = self._sink.read(self._spark, dataset)
+            if "timestamp" not in rows.schema.simpleString().replace("timestamp_ntz", ""):
+                return False
+            _, _, place = self._warehouse.path.partition("://")  # Hadoop has file:/ and file:/// for the same
+            for address in rows.inputFiles():
+                _, _, name = unquote(address).partition(f"{place}/")
+                with self._warehouse.store.open(name) as file:
+                    if has_int96(file):
+                        return True
+        except Exception as error:  # of any class: a batch reports what is wrong with a table that it touches
+            _LOG.warning("%s: its files could not be examined: %s", dataset.version.table, reason_of(error))
+        return False
 
     def fail(self, oid: int, name: str, error: Exception) -> None:
         """Take the failure of a table; the first one of a batch counts."""

@@ -172,6 +172,7 @@ class WarehouseTables:
             table_name=names.table,
             schema_column=names.schema_column,
             identity=uuid4().hex,
+            microseconds=True,
         )
         self._known = KnownDatasets(spark, sink, self._sessions, initial)
         self._missing: dict[str, int] = {}
@@ -222,6 +223,7 @@ class WarehouseTables:
             self._rules = self._rules.forget_tables()
             self._known.note(adopted_progress(log, self._known.progress))
         check_same_log(log, self._known.progress, self._warehouse)
+        self._known.report_timestamps()
         reader = self._known.progress.reader or reader_name(self._warehouse)
         rules, layout = self._rules.to_notes(), self._layout.to_notes()
         progress = replace(self._known.progress, rules=rules, layout=layout, grace=self._sink.grace)

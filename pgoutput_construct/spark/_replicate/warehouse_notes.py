@@ -292,6 +292,8 @@ class Progress:
     """For how many seconds replaced Parquet files are retained for their readers."""
     identity: str = ""
     """What tells the warehouse from others of the same path on other machines; "" in one of an earlier version."""
+    microseconds: bool = False
+    """Whether all files have timestamps in microseconds, or those that have not were reported."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
