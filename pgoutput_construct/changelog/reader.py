@@ -2,8 +2,9 @@
 
 import json
 import uuid
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
@@ -13,9 +14,9 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._index.indexes import builder_after, indexes_of
 from pgoutput_construct.changelog._index.listing import Listing, list_log
-from pgoutput_construct.changelog._index.log_index import LogIndex
-from pgoutput_construct.changelog._index.planning import relation_history
-from pgoutput_construct.changelog._segment.events import LogEvent, events_of
+from pgoutput_construct.changelog._index.log_index import AsOf, LogIndex, LogMoment
+from pgoutput_construct.changelog._index.planning import first_commit_after, last_commit, relation_history
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, LogEvent, event_rows, events_of
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._segment.segment_descriptions import Sent
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
@@ -302,24 +303,47 @@ def _read(store: LogStore) -> str | None:
         ) from error
 
 
-def index_as_of(log: ChangeLog, seq: int) -> LogIndex:
-    """Return the index of a log as of a seq: the transactions that ended by then, copies, facts and descriptions.
+def index_as_of(log: ChangeLog, moment: LogMoment | int) -> LogIndex:
+    """Return the index of a log as of a moment, or a seq: what ended by then, and what the catalog said then.
 
-    It has a row for each segment up to that of ``seq``. If a transaction ended or an event follows after ``seq`` in
+    It has a row for each segment up to that of the seq. If a transaction ended or an event follows after the seq in
     its segment, the index of that segment is built again from its rows; no other segment is read. Raises ChangeLogError
     for a seq that the log does not have.
     """
-    segment = log.segment(seq)
+    if isinstance(moment, int):
+        moment = LogMoment(moment)
+    seq, segment = moment.seq, log.segment(moment.seq)
     place = log.segments.place(seq)
     index = log.index.slice(0, place + 1)
-    if _last_settled(log.index.one(place), segment.last_seq) <= seq:
+    if _last_settled(log.index.one(place), segment.last_seq) > seq:
+        builder = builder_after(log.segments[:place], _sent(index))
+        rows = log.table(segment).slice(0, seq - segment.first_seq + 1)
+        for part in parts_of(rows, segment.options.layout()):
+            builder.add(part)
+        before = index.slice(0, place)
+        index = LogIndex.concat([before, builder.finish(before.complete_lsn if place else 0)])
+    if seq == log.index.last_seq and moment.lsn is None:
         return index
-    builder = builder_after(log.segments[:place], _sent(index))
-    rows = log.table(segment).slice(0, seq - segment.first_seq + 1)
-    for part in parts_of(rows, segment.options.layout()):
-        builder.add(part)
-    before = index.slice(0, place)
-    return LogIndex.concat([before, builder.finish(before.complete_lsn if place else 0)])
+    return replace(index, as_of=_as_of(log.index, moment))
+
+
+def _as_of(index: LogIndex, moment: LogMoment) -> AsOf:
+    """Return which readings of the catalog are true as of a moment."""
+    seq, lsn, known = moment
+    begun = [event.seq for event in event_rows(index, {BEGUN_ANEW})]
+    place = bisect_right(begun, seq)
+    end = index.last_seq + 1 if known is None else known + 1
+    history = range([0, *begun][place], min([*begun, end][place], end))
+    if lsn is not None:
+        return AsOf(index, seq, lsn, lsn, history)
+    last, following = last_commit(index, seq), first_commit_after(index, seq)
+    certain = last["commit_lsn"] if last is not None and last["seq"] in history else 0
+    is_followed = following is not None and following["seq"] in history
+    return AsOf(index, seq, following["commit_lsn"] - 1 if following and is_followed else _NO_LSN, certain, history)
+
+
+_NO_LSN: Final = 2**64 - 1
+"""No reading has a later LSN."""
 
 
 def _last_settled(index: SegmentIndex, seq: int) -> int:

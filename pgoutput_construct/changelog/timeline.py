@@ -76,13 +76,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.completeness import present_copies
+from pgoutput_construct.changelog._facts.catalog_readings import table_readings
+from pgoutput_construct.changelog._facts.completeness import begun_without_copy, present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.log_index import LogIndex, LogMoment
 from pgoutput_construct.changelog._index.planning import (
     LostHistory,
     commit_stats,
     committed_transactions,
+    first_commit_after,
+    last_commit,
     lost_histories,
     spans_of,
     without_lost_history,
@@ -117,8 +120,10 @@ __all__ = [
     "TimelineItem",
     "first_uncontained",
     "last_ends",
+    "last_lsn",
     "lasting_transactions",
     "lsn_before",
+    "moment_at",
     "seq_until",
 ]
 
@@ -501,6 +506,42 @@ def seq_until(index: LogIndex, until: Lsn | Timestamp) -> int:
         later = committed_transactions(index.one(place).transactions, lost)
         return int(pc.min(later.filter(pc.greater(later["commit_lsn"], int(lsn)))["seq"]).as_py()) - 1
     return index.last_seq
+
+
+def moment_at(index: LogIndex, at: Lsn | Timestamp) -> LogMoment:
+    """Return the moment of a log at an LSN or time: everything that committed by then, see ``seq_until``.
+
+    A copy that was made later, before the next commit, has no other rows, and counts: unless the log has its table
+    without it, and the table was altered meanwhile. What had been read of the catalog by a time stands in the log since
+    then, at the latest.
+    """
+    seq = seq_until(index, at)
+    last = last_commit(index, seq)
+    after, lsn = (-1, 0) if last is None else (last["seq"], last["commit_lsn"])
+    if isinstance(at, Timestamp):
+        events = index.entries("events")
+        is_by_then = pc.and_(pc.less_equal(events["time"], int(at)), pc.less_equal(events["seq"], seq))
+        at = Lsn(max(pc.max(events.filter(is_by_then)["lsn"]).as_py() or 0, lsn))
+    copies = [copy for copy in present_copies(index) if copy.seq <= seq]
+    early = {copy.relation_oid for copy in copies if copy.seq < after} | {
+        oid for oid, (begun, _) in begun_without_copy(index).items() if begun < after
+    }
+    later = [copy for copy in copies if copy.seq > after and copy.snapshot.lsn > at and copy.relation_oid in early]
+    readings = table_readings(index) if later else {}
+    for copy in later:
+        if any(at < each.snapshot.lsn <= copy.snapshot.lsn for each in readings.get(copy.relation_oid, ())):
+            return LogMoment(copy.seq - 1, at)
+    return LogMoment(seq, at)
+
+
+def last_lsn(index: LogIndex, moment: LogMoment) -> Lsn | None:
+    """Return the last LSN before those of the commits and copies that come after a moment; None where none does."""
+    following = first_commit_after(index, moment.seq)
+    found = [] if following is None else [following["commit_lsn"]]
+    end = None if following is None else following["seq"]
+    copies = (copy for copy in present_copies(index) if moment.seq < copy.seq and (end is None or copy.seq < end))
+    found += [copy.snapshot.lsn for copy in copies if moment.lsn is None or copy.snapshot.lsn > moment.lsn]
+    return Lsn(min(found) - 1) if found else None
 
 
 def _seq(found: tuple[int, TimelineItem]) -> int:

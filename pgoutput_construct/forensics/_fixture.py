@@ -169,7 +169,7 @@ def fixture(
         raise ChangeLogError(f"{opened.store}: no transaction has xid {min(missing)}: pgoutput tail shows them")
     entries = [*_Cutter(opened, known, rows, selection).entries()]
     cut = StreamCut(entries).tidied()
-    types = [each for readings in table_readings(opened.index).values() for each in readings[-1].types]
+    types = [each for readings in table_readings(opened.index).values() for read in readings for each in read.types]
     masks_of, options = StreamMasks(rules, types), _options(opened, cut.entries)
     masked = [replace(entry, message=_laid_out(_masked(entry, masks_of), entry.lsn, options)) for entry in cut.entries]
     return Fixture(options, replace(cut, entries=masked))

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pgoutput_construct.changelog._facts.completeness import begun_without_copy, present_copies
-from pgoutput_construct.changelog._index.planning import first_commit_after, last_commit
+from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog, index_as_of
-from pgoutput_construct.changelog.timeline import seq_until
+from pgoutput_construct.changelog.timeline import last_lsn, moment_at
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import needing
 from pgoutput_construct.stream.identifiers import full_name
@@ -29,7 +29,7 @@ class ForkPoint(NamedTuple):
     seq: int
     """The last seq of the log before the next commit."""
     until: Lsn | None
-    """The last LSN before that of the next commit; None where the log has none."""
+    """The last LSN before that of the next commit, or copy; None where the log has none."""
 
 
 class Fork(NamedTuple):
@@ -54,13 +54,12 @@ def fork_point(log: ChangeLog, at: Lsn | Timestamp) -> ForkPoint:
         PgoutputError: The log begins later; or a table was being copied then: its rows are complete only after later
             commits.
     """
-    seq = seq_until(log.index, at)
+    moment = moment_at(log.index, at)
+    seq, until = moment.seq, last_lsn(log.index, moment)
     commit = last_commit(log.index, seq) if seq >= log.index.first_seq else None
     if commit is None:
         raise PgoutputError(f"{log.store}: the log has no commit at or before {at}: choose a later LSN or time")
-    following = first_commit_after(log.index, seq)
-    until = None if following is None else Lsn(following - 1)
-    then = index_as_of(log, seq)
+    then = index_as_of(log, moment)
     complete = {copy.relation_oid for copy in present_copies(then)} | begun_without_copy(then).keys()
     for copy in present_copies(log.index):
         is_made = until is None or copy.snapshot.lsn <= until
@@ -114,12 +113,12 @@ def fork(
             raise PgoutputError("the tables of a warehouse are written by Spark: give its session")
         with needing("spark"):
             from pgoutput_construct.spark import replicate
-        batch = replicate(spark, log, warehouse, format, as_of=point.commit_lsn)
+        batch = replicate(spark, log, warehouse, format, as_of=at)
         if batch is not None:
             tables, lacks = tuple(batch.tables), tuple(f"{lack.name}: {lack}" for lack in batch.lacks)
     if into is None:
         return Fork(point, 0, {}, tables, lacks)
     with needing("postgres", "publisher"):
         from pgoutput_construct.publisher.replay import replay
-    done = replay(log, into, point.until, host=host, on_progress=on_progress)
+    done = replay(log, into, at, host=host, has_dropped=False, on_progress=on_progress)
     return Fork(point, done.transactions, dict(done.tables), tables, tuple(dict.fromkeys([*lacks, *done.lacks])))

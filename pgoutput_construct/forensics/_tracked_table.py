@@ -117,7 +117,7 @@ class TrackedTable:
     @property
     def latest_name(self) -> tuple[str, str]:
         """Its last schema and name."""
-        return _latest_name(self.descriptions, self._readings)
+        return _latest_name(self.descriptions, self._readings, self._lineage)
 
     @cached_property
     def column_names(self) -> Mapping[ColumnId, str]:
@@ -134,7 +134,7 @@ class TrackedTable:
     def _catalog_columns(self) -> Sequence[CatalogColumn]:
         """The columns that it has now, as far as the catalog was read after the last description."""
         reading = self.latest_reading
-        if reading is None or reading.seq < self.descriptions[-1].seq:
+        if reading is None or not self._lineage.follows(reading, self.descriptions[-1]):
             return ()
         return [each for each in reading.columns if not each.dropped]
 
@@ -164,9 +164,10 @@ class TrackedTable:
         if self._catalog_columns:
             return all(column not in (each.number, each.name) for each in self._catalog_columns)
         reading = self.latest_reading
-        if reading is not None and isinstance(column, int):
-            return all(each.dropped or each.number != column for each in reading.columns)
-        return column not in self.shape(self.descriptions[-1]).columns
+        if column in self.shape(self.descriptions[-1]).columns:
+            return reading is not None and self._lineage.follows(reading, self.descriptions[-1])
+        columns = reading.columns if reading is not None and isinstance(column, int) else ()
+        return all(each.dropped or each.number != column for each in columns)
 
     def catalog_column(self, column: ColumnId) -> CatalogColumn | None:
         """Return what the catalog said of a column last; None if the log does not know."""
@@ -233,10 +234,12 @@ def _column_ids(descriptions: Sequence[Description], lineage: Lineage) -> dict[i
     return found
 
 
-def _latest_name(descriptions: Sequence[Description], readings: Sequence[TableReading]) -> tuple[str, str]:
+def _latest_name(
+    descriptions: Sequence[Description], readings: Sequence[TableReading], lineage: Lineage
+) -> tuple[str, str]:
     relation = descriptions[-1].relation
     named = [each for each in readings if not each.gone]
-    if named and named[-1].seq > descriptions[-1].seq:
+    if named and lineage.follows(named[-1], descriptions[-1]):
         return named[-1].namespace, named[-1].name
     return relation.namespace or "pg_catalog", relation.name
 
@@ -254,7 +257,7 @@ class LoggedTables:
             self._by_oid.setdefault(description.relation.relation_oid, []).append(description)
         self._readings = table_readings(log.index)
         self._lineage = lineage_of(log.index)
-        names = {oid: _latest_name(several, self._of(oid)) for oid, several in self._by_oid.items()}
+        names = {oid: _latest_name(several, self._of(oid), self._lineage) for oid, several in self._by_oid.items()}
         self._names = {oid: full_name(_Named(*name)) for oid, name in names.items()}
 
     def _of(self, oid: int) -> Sequence[TableReading]:

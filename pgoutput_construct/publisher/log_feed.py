@@ -15,12 +15,13 @@ from pgoutput_construct.changelog._facts.completeness import (
     superfluous_copies,
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._index.log_index import LogMoment
 from pgoutput_construct.changelog._index.planning import relation_history
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.decoding_order import DecodingOrder, PlacedCopies
-from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
-from pgoutput_construct.changelog.timeline import TimelineFollower
+from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, index_as_of, table_entries
+from pgoutput_construct.changelog.timeline import TimelineFollower, last_lsn
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import About, CopiedTable, Fed, Feed, Missed
@@ -50,22 +51,25 @@ class LogFeed(Feed):
 
     repeats = True
 
-    def __init__(self, address: Address, until: int | None = None) -> None:
-        """Open a log; raises ChangeLogError where there is none, or where it is damaged.
+    def __init__(self, address: Address, moment: LogMoment | None = None) -> None:
+        """Open a log; raises ChangeLogError where there is none, or where it is damaged, or lacks the moment.
 
         Args:
             address: The log's.
-            until: Serve what was committed up to this LSN, and nothing that comes later; None: all, and what is added.
+            moment: Serve the log as of this moment, and nothing that comes later; None: all, and what is added.
         """
         self._lock = Lock()
-        self._until = until
+        self._moment = moment
         self._address = address
+        log = ChangeLog(address)
+        until = None if moment is None else last_lsn(log.index, moment)
+        self._until = log.complete_lsn if moment is not None and until is None else until
         self._window = lru_cache(maxsize=_WINDOWS)(self._read_window)
         self._table = lru_cache(maxsize=_TABLES)(self._read_table)
-        self._timeline = TimelineFollower(until)
+        self._timeline = TimelineFollower(self._until)
         self._superfluous = frozenset[int]()
         self._begun: dict[int, int] = {}
-        self._open(ChangeLog(address))
+        self._open(log)
 
     def _open(self, log: ChangeLog) -> None:
         options = log.options
@@ -78,18 +82,19 @@ class LogFeed(Feed):
             options.layout(),
         )
         self._log = log
-        self.history = relation_history(log.index)
+        self._index = log.index if self._moment is None else index_as_of(log, self._moment)
+        self.history = relation_history(self._index)
         self._first_described = _first_described(self.history)
-        self._publications = LogPublications(log.index, self.history, self._until)
+        self._publications = LogPublications(self._index, self.history)
         position = log.complete_lsn if self._until is None else Lsn(min(self._until, log.complete_lsn))
         copies = self._timeline.copies
         self._timeline.update(log)
         if self._timeline.begins:  # what was pruned may be rows that such a copy has
             self._superfluous = frozenset()
         elif copies != self._timeline.copies:
-            self._superfluous = superfluous_copies(log.index)
+            self._superfluous = superfluous_copies(self._index)
         if copies != self._timeline.copies:
-            self._begun = {oid: seq for oid, (seq, _) in begun_without_copy(log.index).items()}
+            self._begun = {oid: seq for oid, (seq, _) in begun_without_copy(self._index).items()}
         self._orders = lru_cache(maxsize=_ORDERS)(self._make_order)
         # Last, since keepalives say that all before this has been sent.
         self._last_seq, self._position = log.segments[-1].last_seq, position
@@ -135,7 +140,7 @@ class LogFeed(Feed):
 
     def lacks(self) -> list[str]:
         """See Feed."""
-        index, position = self._log.index, self._position
+        index, position = self._index, self._position
         waiting = (copy for copy in present_copies(index) if copy not in self._timeline.copies)
         left_out = (
             f"{full_name(copy)}: the copy made at {copy.snapshot.lsn} is skipped: it is outside of the served range, "
@@ -146,7 +151,7 @@ class LogFeed(Feed):
 
     def refresh(self) -> bool:
         """See Feed: a capture may write more."""
-        if self._until is not None:
+        if self._moment is not None:
             return False
         with self._lock:
             log = ChangeLog(self._address, self._log)
@@ -181,7 +186,7 @@ class LogFeed(Feed):
         if placed:
             place, item = placed[-1]
             return Missed(relation_oid, item) if place < order.after(after) else None
-        index = self._log.index
+        index = self._index
         if relation_oid not in index.counts["oid"].to_pylist():
             return None
         lacks = {lack.relation_oid: lack for lack in lacks_of(index)}
@@ -228,7 +233,7 @@ class LogFeed(Feed):
         return None if copy is None else copy.seq
 
     def _segments_of(self, copy: TableCopy) -> list[Segment]:
-        chunks, places = self._log.index.located("snapshots")
+        chunks, places = self._index.located("snapshots")
         numbers = chunks["number"].to_numpy()
         found = places[(numbers >= copy.first_chunk) & (numbers <= copy.last_chunk)]
         return [self._log.segments[place] for place in sorted(set(found.tolist()))]

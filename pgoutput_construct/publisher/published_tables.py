@@ -14,8 +14,8 @@ from pgoutput_construct.changelog._facts.catalog_readings import (
     PublicationMember,
     PublicationReading,
     TableReading,
+    known_tables,
     publication_readings,
-    table_readings,
 )
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.stream.identifiers import full_name
@@ -150,16 +150,15 @@ def _spans(publications: Iterable[Sequence[PublicationReading]]) -> dict[int, li
 class LogPublications:
     """What a log says of the publications that it was captured from."""
 
-    def __init__(self, index: SegmentIndex, history: RelationHistory, until: int | None = None) -> None:
+    def __init__(self, index: SegmentIndex, history: RelationHistory) -> None:
         """Prepare to look.
 
         Args:
             index: The log's.
             history: What describes its tables: that is all that a log knows whose events say nothing of a publication,
                 as those from servers before PostgreSQL 12.
-            until: The LSN up to which the log is served; None: to its end.
         """
-        self._index, self._history, self._until = index, history, until
+        self._index, self._history = index, history
         self.scopes: dict[frozenset[str], PublishedScope | None] = {}
         """What some publications publish, where it was asked for."""
 
@@ -173,13 +172,12 @@ class LogPublications:
 
     @cached_property
     def _tables(self) -> Mapping[int, TableReading]:
-        return {oid: several[-1] for oid, several in table_readings(self._index).items()}
+        return {oid: several[-1] for oid, several in known_tables(self._index).items()}
 
     def latest(self, publication: str) -> PublicationReading | None:
         """Return what a publication publishes in the end; None where the log does not say it."""
-        of_name = self.readings.get(publication, ())
-        by_then = [each for each in of_name if self._until is None or each.snapshot.lsn <= self._until]
-        return (by_then or [*of_name])[-1] if of_name else None
+        of_name = self.readings.get(publication)
+        return of_name[-1] if of_name else None
 
     def tables(self, publications: Collection[str]) -> list[ListedTable]:
         """Return the tables of some publications, each as often as a publication lists it."""

@@ -11,10 +11,11 @@ from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
 from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn
+from pgoutput_construct.changelog._index.log_index import LogMoment
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.decoding_order import PlacedCopies
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.timeline import lsn_before
+from pgoutput_construct.changelog.timeline import moment_at
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import CopiedTable, Fed
 from pgoutput_construct.publisher._feed.rendering import tables_of
@@ -58,10 +59,15 @@ class _Replayed:
 class _ReplayFeed(LogFeed):
     """A log whose tables and columns have one name for all of its time: the last one."""
 
+    def __init__(self, address: Address, moment: LogMoment, *, has_dropped: bool) -> None:
+        self._has_dropped = has_dropped
+        super().__init__(address, moment)
+
     def _open(self, log: ChangeLog) -> None:
         super()._open(log)
         self.binary = log.options.binary
-        self.targets = target_tables(self.history.descriptions, log.index)
+        tables = target_tables(self.history.descriptions, self._index)
+        self.targets = [table for table in tables if self._has_dropped or not table.dropped]
         self._names = {table.relation_oid: table for table in self.targets}
 
     def description(self, relation_oid: int, seq: int, stream_xid: int | None) -> Description:
@@ -110,6 +116,7 @@ def replay(
     *,
     host: str = "127.0.0.1",
     replace_rows: bool = False,
+    has_dropped: bool = True,
     on_progress: Callable[[Lsn, Lsn], None] | None = None,
 ) -> _Replayed:
     """Apply a change log to a PostgreSQL server, by a subscription there; return what was applied.
@@ -124,6 +131,7 @@ def replay(
         host: The address of this machine as the server sees it: it connects to a port that is opened here.
         replace_rows: Whether a later copy of a table replaces its rows also where what was published of it has no
             deletes or no truncates; otherwise it is not served, and ``Replayed.lacks`` names it.
+        has_dropped: Whether tables that were dropped are retained.
         on_progress: Called with the LSN that the server has reached, and the last one.
 
     Raises:
@@ -131,7 +139,9 @@ def replay(
             old; the log has nothing up to ``until``.
         PgoutputError: The log cannot be read.
     """
-    feed = _ReplayFeed(log, _position(ChangeLog(log), until))
+    index = ChangeLog(log).index
+    moment = LogMoment(index.last_seq) if until is None else moment_at(index, until)
+    feed = _ReplayFeed(log, moment, has_dropped=has_dropped)
     if until is not None and not feed.order().end:
         raise ReplayError(f"the log has no commit at or before {until}: choose a later LSN or time")
     with connected(into) as connection:
@@ -154,14 +164,6 @@ def replay(
         tables = {table.qualified: _count(connection, table) for table in feed.targets}
     lacks = (*feed.lacks(), *running.publisher.withheld)
     return _Replayed(Lsn(end), len(feed.order()), tuple(created), tables, tuple(feed.targets), lacks)
-
-
-def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:
-    if not isinstance(until, Timestamp):
-        return log.complete_lsn if until is None else until
-    # All before the first commit that is later, copies of tables included.
-    found = lsn_before(log.index, until)
-    return log.complete_lsn if found is None else found
 
 
 @contextmanager

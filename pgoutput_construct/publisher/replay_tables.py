@@ -8,7 +8,7 @@ import psycopg
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from pgoutput_construct.changelog._facts.catalog_readings import TableReading, table_readings
-from pgoutput_construct.changelog._facts.lineage import lineage_of
+from pgoutput_construct.changelog._facts.lineage import Lineage, lineage_of
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
@@ -37,6 +37,8 @@ class TargetTable:
     """What rows have, as text, that are older than a column: changes of that time do not say it."""
     called: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """What the columns of each description are called here, by its seq."""
+    dropped: bool = False
+    """Whether it was dropped in the end."""
 
     @property
     def identifier(self) -> Composable:
@@ -52,28 +54,25 @@ class TargetTable:
 def target_tables(descriptions: Iterable[Description], index: SegmentIndex) -> list[TargetTable]:
     """Return the tables that the descriptions of a log, in their order, are about; ``index`` is the log's.
 
-    Of tables that had the same name the last one has it: the others were dropped, or renamed unseen. A column that was
-    renamed has its last name from the beginning, where the log knows that it is the same one; one that was dropped, and
-    whose name another one has, is called ``name_dropped_number``.
+    Of tables that had the same name the one that exists has it, else the last one: the others were dropped, or renamed
+    unseen. A column that was renamed has its last name from the beginning, where the log knows that it is the same one;
+    one that was dropped, and whose name another one has, is called ``name_dropped_number``.
     """
     by_oid: dict[int, list[Description]] = {}
     for description in descriptions:
         by_oid.setdefault(description.relation.relation_oid, []).append(description)
-    by_name: dict[tuple[str, str], TargetTable] = {}
     readings = {oid: several[-1] for oid, several in table_readings(index).items()}
     lineage = lineage_of(index)
-    for several in sorted(by_oid.values(), key=lambda several: several[-1].seq):
-        numbers = [lineage.numbers(each) for each in several]
-        table = _table(several, numbers, readings.get(several[-1].relation.relation_oid))
-        by_name[table.namespace, table.name] = table
-    return list(by_name.values())
+    existing = {(each.namespace, each.name) for oid, each in readings.items() if not each.gone and oid not in by_oid}
+    tables = [_table(several, lineage, readings.get(oid)) for oid, several in by_oid.items()]
+    tables.sort(key=lambda table: (not table.dropped, by_oid[table.relation_oid][-1].seq))
+    by_name = {(table.namespace, table.name): table for table in tables}
+    return [table for name, table in by_name.items() if not (table.dropped and name in existing)]
 
 
-def _table(
-    descriptions: Sequence[Description], numbers: Sequence[tuple[int, ...] | None], reading: TableReading | None
-) -> TargetTable:
-    latest = descriptions[-1].relation
-    newer = reading if reading and not reading.gone and reading.seq > descriptions[-1].seq else None
+def _table(descriptions: Sequence[Description], lineage: Lineage, reading: TableReading | None) -> TargetTable:
+    latest, numbers = descriptions[-1].relation, [lineage.numbers(each) for each in descriptions]
+    newer = reading if reading and not reading.gone and lineage.follows(reading, descriptions[-1]) else None
     called = _called(descriptions, numbers, {c.number: c.name for c in newer.columns if not c.dropped} if newer else {})
     columns = {
         name: (column, each)
@@ -85,9 +84,19 @@ def _table(
     key = () if is_full else tuple(name for name, column in named if column.flags & RelationColumnFlags.KEY)
     read = reading.columns if reading else ()
     older = {column.name: column.missing for column in read if column.missing is not None}
+    for names, own in zip(called, numbers, strict=True):
+        values = (
+            (name, lineage.missing(latest.relation_oid, number)) for name, number in zip(names, own or (), strict=False)
+        )
+        older |= {name: value for name, value in values if value is not None}
     name = (newer.namespace, newer.name) if newer else (latest.namespace or "pg_catalog", latest.name)
     by_seq = {each.seq: names for each, names in zip(descriptions, called, strict=True)}
-    return TargetTable(latest.relation_oid, *name, columns, key, called[-1], older, by_seq)
+    current = called[-1]
+    if newer and numbers[-1] is not None:
+        is_there = {column.number for column in newer.columns if not column.dropped}
+        current = tuple(name for name, number in zip(current, numbers[-1], strict=True) if number in is_there)
+    dropped = reading is not None and reading.gone
+    return TargetTable(latest.relation_oid, *name, columns, key, current, older, by_seq, dropped)
 
 
 def _called(

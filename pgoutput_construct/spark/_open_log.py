@@ -20,6 +20,7 @@ from pgoutput_construct.changelog._facts.completeness import (
     whole_tables,
 )
 from pgoutput_construct.changelog._facts.copies import snapshot_command
+from pgoutput_construct.changelog._index.log_index import LogMoment
 from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
@@ -89,7 +90,7 @@ class OpenLog:
         options = {
             "path": self.log.store.address,
             "table": json.dumps([name]),  # in ASCII: a name need not be UTF-8
-            "asOfSeq": str(self.opened.as_of),
+            "asOfSeq": str(self.opened.moment),
             "types": self.opened.types,
             "metadataPrefix": self.prefix.prefix,
             **limits,
@@ -231,7 +232,7 @@ class OpenLog:
 def open_log(
     spark: SparkSession,
     directory: str | Path,
-    as_of: int | None = None,
+    as_of: LogMoment | int | None = None,
     types: str = "",
     known: ChangeLog | None = None,
     metadata_prefix: str = PREFIX,
@@ -241,8 +242,8 @@ def open_log(
     Args:
         spark: What reads it.
         directory: The log's directory or address; it must be the same on every executor.
-        as_of: Open it as it was when this was its last seq: exactly the transactions that ended by then, with the
-            copies and the facts that were in the log. None: as it is.
+        as_of: Open it as of this seq: exactly the transactions that ended by then, with the copies that were complete,
+            and the tables and columns that the catalog had. None: as it is.
         types: Types that columns have by choice, such as ``numeric=decimal(38,10),uuid=binary``: see
             ``columnar.chosen_types``.
         known: The ``log`` of an earlier one: what that has of the same log is not read again.

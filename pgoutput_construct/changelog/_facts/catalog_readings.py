@@ -7,21 +7,22 @@ The stream describes the columns of a table by name and type. The catalog knows 
 
 import json
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from pgoutput_construct.changelog._facts.successive_texts import SharedColumns, SuccessiveText
 from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._segment.events import (
     PUBLICATION_FACTS,
     TABLE_FACTS,
     EventRow,
     LogEvent,
     event_rows,
-    events_of,
 )
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.stream.identifiers import full_name
@@ -39,6 +40,9 @@ __all__ = [
     "UnsentPartition",
     "altered_columns",
     "covers",
+    "dated_events",
+    "known_publications",
+    "known_tables",
     "publication_readings",
     "snapshot_of",
     "table_readings",
@@ -402,19 +406,77 @@ class _Columns(dict[bytes, CatalogColumn]):
         return self._said[said]
 
 
+def dated_events(index: SegmentIndex, names: Collection[str], after: int = -1) -> Iterator[tuple[EventRow, bool]]:
+    """Yield events in the order of the log, each with whether it is a reading that was true by the end of the index.
+
+    Readings that were true later come last: those of the same history of the server, whether they stand in the index,
+    or after it. Other events are those of the index.
+
+    Args:
+        index: The index of a log, possibly as of a moment.
+        names: The names of the events.
+        after: Only events after this seq.
+    """
+    as_of = index.as_of if isinstance(index, LogIndex) else None
+    if as_of is None:
+        yield from ((event, True) for event in event_rows(index, names, after))
+        return
+    for event in event_rows(as_of.log, names, after):
+        if event.name in _READINGS:
+            if event.seq < as_of.history.stop:
+                yield event, as_of.has(event.seq, event.lsn)
+        elif event.seq <= as_of.seq:
+            yield event, True
+
+
+_READINGS: Final = frozenset({TABLE_FACTS, PUBLICATION_FACTS})
+
+
 def table_readings(index: SegmentIndex) -> dict[int, list[TableReading]]:
     """Return the readings of each table, by OID, in the order of the log."""
+    return _table_readings(index)[0]
+
+
+def known_tables(index: SegmentIndex) -> dict[int, list[TableReading]]:
+    """Return the same, and of a table that was first read later, that reading: how it was created, as far as known."""
+    found, first = _table_readings(index)
+    return {oid: [reading] for oid, reading in first.items()} | found
+
+
+def _table_readings(index: SegmentIndex) -> tuple[dict[int, list[TableReading]], dict[int, TableReading]]:
+    """Return the readings of each table, and of those that have none the first later one while it existed."""
     found: dict[int, list[TableReading]] = {}
+    first: dict[int, TableReading] = {}
     reader = TableFactsReader()
-    for event in event_rows(index, {TABLE_FACTS}):
+    for event, is_true in dated_events(index, {TABLE_FACTS}):
         reading = reader.read(event)
-        found.setdefault(reading.oid, []).append(reading)
-    return found
+        if is_true:
+            found.setdefault(reading.oid, []).append(reading)
+        elif reading.oid not in found and not reading.gone:
+            first.setdefault(reading.oid, reading)
+    return found, first
 
 
 def publication_readings(index: SegmentIndex) -> list[PublicationReading]:
-    """Return the readings of publications, in the order of the log."""
-    return [PublicationReading.from_event(event) for event in events_of(index, PUBLICATION_FACTS)]
+    """Return the readings of publications, in the order of the log; of one that was first read later, that reading."""
+    found, later = _publication_readings(index)
+    known = {reading.name for reading in found}
+    first = {reading.name: reading for reading in reversed(later) if reading.name not in known}
+    return [*found, *sorted(first.values(), key=attrgetter("seq"))]
+
+
+def known_publications(index: SegmentIndex) -> list[PublicationReading]:
+    """Return all readings of publications, later ones too: what is known of how they were altered."""
+    found, later = _publication_readings(index)
+    return [*found, *later]
+
+
+def _publication_readings(index: SegmentIndex) -> tuple[list[PublicationReading], list[PublicationReading]]:
+    """Return the readings of publications that were true by the end of an index, and the later ones."""
+    found: dict[bool, list[PublicationReading]] = {True: [], False: []}
+    for event, is_true in dated_events(index, {PUBLICATION_FACTS}):
+        found[is_true].append(PublicationReading.from_event(event.read()))
+    return found[True], found[False]
 
 
 def snapshot_of(event: LogEvent) -> Snapshot:

@@ -9,8 +9,9 @@ from pgoutput_construct.changelog._facts.catalog_readings import (
     PublicationReading,
     TableReading,
     covers,
+    known_publications,
+    known_tables,
     publication_readings,
-    table_readings,
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of, snapshot_command
 from pgoutput_construct.changelog._facts.lineage import lineage_of
@@ -110,8 +111,7 @@ def unpublished_columns(index: SegmentIndex) -> list[UnpublishedColumns]:
 
     Tables with a column list in a publication are not included: they are published as requested.
     """
-    readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
-    published = publication_readings(index)
+    readings, published = _latest(known_tables(index)), publication_readings(index)
     latest = _captured_now(published)
     without_list = {oid for reading in latest for oid, table in reading.tables.items() if table.columns is None}
     found = []
@@ -128,7 +128,7 @@ def lacks_of(index: SegmentIndex) -> list[Lack]:
     A log has a table completely with a complete copy, from a truncate on, or if the table was created while all tables
     were published. Dropped tables are not included.
     """
-    readings, published = _latest(table_readings(index)), publication_readings(index)
+    readings, published = _latest(known_tables(index)), publication_readings(index)
     names = _names(index, readings)
     lacks = [_without_snapshot(oid, name) for oid, name in tables_without_snapshot(index).items()]
     for oid, stale in lineage_of(index).stale.items():
@@ -140,9 +140,9 @@ def lacks_of(index: SegmentIndex) -> list[Lack]:
 
 def tables_without_snapshot(index: SegmentIndex) -> dict[int, str]:
     """Return the names of the tables, by OID, that a log does not have from a copy, a truncate or their creation on."""
-    all_readings, published = table_readings(index), publication_readings(index)
+    all_readings, published = known_tables(index), publication_readings(index)
     readings = _latest(all_readings)
-    begun = {copy.relation_oid for copy in present_copies(index)} | _begun(index, all_readings, published).keys()
+    begun = {copy.relation_oid for copy in present_copies(index)} | _begun(index, all_readings).keys()
     known = set(index.counts["oid"].to_pylist()) | (_published(published) - _sent_as_root(published, readings))
     dropped = {oid for oid, reading in readings.items() if reading.gone}
     return {oid: name for oid, name in _names(index, readings).items() if oid in known - begun - dropped}
@@ -171,7 +171,7 @@ def whole_tables(index: SegmentIndex, lacks: Iterable[Lack]) -> frozenset[int]:
     """
     readings, copies = publication_readings(index), {copy.relation_oid: copy for copy in present_copies(index)}
     known = {oid for reading in readings if reading.captured for oid in reading.tables}
-    tables = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
+    tables = _latest(known_tables(index))
     found = known - {lack.relation_oid for lack in lacks} - _sent_as_root(readings, tables)
     return frozenset(oid for oid in found if all(map(_is_whole, _in_force(readings, oid, copies.get(oid)))))
 
@@ -207,7 +207,7 @@ def superfluous_copies(index: SegmentIndex) -> frozenset[int]:
     Such copies were made because the log had no copy of the table. What follows a copy in the log does not matter,
     except for an exclusion of its table: a redundant copy stays redundant as long as nothing is pruned.
     """
-    readings, published, lost = table_readings(index), publication_readings(index), lost_histories(index)
+    readings, published, lost = known_tables(index), publication_readings(index), lost_histories(index)
     firsts: dict[int, TableCopy] = {}
     for copy in copies_of(index):
         firsts.setdefault(copy.relation_oid, copy)
@@ -284,15 +284,12 @@ def begun_without_copy(index: SegmentIndex) -> dict[int, tuple[int, str]]:
 
     The seq is that of a truncate, or of the reading that shows that the table was created after the capture began.
     """
-    readings = table_readings(index)
-    names = _names(index, {oid: of_table[-1] for oid, of_table in readings.items()})
-    begun = _begun(index, readings, publication_readings(index))
-    return {oid: (seq, names.get(oid, str(oid))) for oid, seq in begun.items()}
+    readings = known_tables(index)
+    names = _names(index, _latest(readings))
+    return {oid: (seq, names.get(oid, str(oid))) for oid, seq in _begun(index, readings).items()}
 
 
-def _begun(
-    index: SegmentIndex, readings: Mapping[int, Sequence[TableReading]], published: Iterable[PublicationReading]
-) -> dict[int, int]:
+def _begun(index: SegmentIndex, readings: Mapping[int, Sequence[TableReading]]) -> dict[int, int]:
     # A table that was rewritten, unlogged, or given a partition with rows, before anybody looked at it may have rows
     # that were never sent.
     first = {
@@ -300,7 +297,7 @@ def _begun(
         for oid, each in _firsts(readings).items()
         if _has_first_files(each) and not (each.attached or each.joined)
     }
-    return dict(_creations(first, published, _last_begun(index))) | _truncated(index)
+    return dict(_creations(first, known_publications(index), _last_begun(index))) | _truncated(index)
 
 
 def _firsts(readings: Mapping[int, Sequence[TableReading]]) -> dict[int, TableReading]:

@@ -82,6 +82,14 @@ class DescriptionUses:
         """Return the uses of some descriptions, all of which are in use."""
         return self.take(self.descriptions.searchsorted(np.array(seqs, np.int64)))
 
+    def last_lsn(self, seq: int) -> Lsn | None:
+        """Return the LSN of the last use of a description; None if it is not in use."""
+        place = int(self.descriptions.searchsorted(seq))
+        if place == len(self.descriptions) or self.descriptions[place] != seq:
+            return None
+        last = int(self.last[place])
+        return self.copies[last].lsn if self.oldest[place] == COPIED else Lsn(last)
+
     def take(self, selected: Numbers | Flags | slice) -> "DescriptionUses":
         """Return a selection, by indices, by a boolean mask or by a slice."""
         descriptions, last, oldest, newest = (getattr(self, name)[selected] for name in _USE_COLUMNS)

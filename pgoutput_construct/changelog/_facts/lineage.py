@@ -9,13 +9,18 @@ the Relation's seq to the last commit of such rows. The readings of the catalog 
 (``_TableHistory.window``), found by binary search. The table was as described at the first reading of the window, at
 the last, or between two, and ``numbering`` decides whether that leaves one answer. Once there is a reading after the
 interval, nothing that is appended later changes the answer, except more rows with the same description.
+
+As of an earlier moment (``LogIndex.as_of``), the readings after it are used in the same way, since they show what
+happened before them: a column that was renamed just before has its number from the next reading. But what they find
+of a table counts only if it happened by then, and where the log does not know that, the table is among the stale ones
+with this reason (``undated_changes``).
 """
 
 import gc
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
@@ -27,10 +32,12 @@ import pyarrow as pa
 from pgoutput_construct.changelog._facts.catalog_readings import (
     ColumnDifference,
     PublicationReading,
+    Reading,
     TableFactsReader,
     TableReading,
     altered_columns,
     covers,
+    dated_events,
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.description_usage import DescriptionUses, uses_of
@@ -46,7 +53,9 @@ from pgoutput_construct.changelog._facts.stale_tables import (
     type_change,
 )
 from pgoutput_construct.changelog._facts.successive_texts import RelationReader, SharedColumns
+from pgoutput_construct.changelog._facts.undated_changes import ChangeDates
 from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.row_counts import COPIED
 from pgoutput_construct.changelog._segment.events import (
     BEGUN_ANEW,
@@ -54,7 +63,6 @@ from pgoutput_construct.changelog._segment.events import (
     PUBLICATION_FACTS,
     TABLE_FACTS,
     EventRow,
-    event_rows,
 )
 from pgoutput_construct.changelog._segment.segment_index import BinaryValues, SegmentIndex
 from pgoutput_construct.stream.relations import Description
@@ -66,7 +74,7 @@ __all__ = ["Lineage", "LineageTracker", "StaleTable", "lineage_of"]
 _EVENTS: Final = frozenset({TABLE_FACTS, PUBLICATION_FACTS, BEGUN_ANEW, COPIED_TABLE})
 _WINDOWS: Final = 64
 """Cached windows of a table: mostly, consecutive descriptions have the same one."""
-_UNKNOWN, _REWRITTEN, _TYPES, _VALUES, _PARTITIONS, _PUBLISHED, _LOST = range(7)
+_UNKNOWN, _REWRITTEN, _TYPES, _VALUES, _PARTITIONS, _PUBLISHED, _LOST, _UNDATED = range(8)
 """The order of the findings of one event."""
 
 
@@ -80,6 +88,12 @@ class Lineage:
     _missing: Mapping[tuple[int, int], str]
     _partial_keys: frozenset[int] = frozenset()
     """The seqs of descriptions whose replica identity is not completely published."""
+    _uses: DescriptionUses = field(default_factory=lambda: DescriptionUses(*np.empty((4, 0), np.int64)))
+
+    def follows(self, reading: TableReading, description: Description) -> bool:
+        """Return whether a reading was made after the last rows with a description."""
+        last = self._uses.last_lsn(description.seq)
+        return reading.seq > description.seq if last is None else reading.snapshot.lsn >= last
 
     def numbers(self, description: Description) -> tuple[int, ...] | None:
         """Return the attribute number of each column of a description; None if the log does not determine them.
@@ -126,8 +140,11 @@ class LineageTracker:
             self._forget()
             self._first_seq = index.first_seq
         with _collector_disabled():
-            for event in event_rows(index, _EVENTS, self._last_seq):
-                self._read(event)
+            for event, is_true in dated_events(index, _EVENTS, self._last_seq):
+                self._read(event, is_true)
+            if self._later:
+                assert isinstance(index, LogIndex)
+                self._date_changes(ChangeDates(index, self._read_lsn))
             sent = _SentRelations(index)
             self._use(uses_of(index), sent)
             self._last_seq = index.last_seq
@@ -136,7 +153,9 @@ class LineageTracker:
             for table in self._tables.values():
                 if table.due and table.readings:
                     self._number(table, sent)
-        return Lineage(self._stale(), dict(self._numbers), dict(self._missing), frozenset(self._partial_keys))
+        return Lineage(
+            self._stale(), dict(self._numbers), dict(self._missing), frozenset(self._partial_keys), self._uses
+        )
 
     def _forget(self) -> None:
         self._first_seq = self._last_seq = self._first_reading = -1
@@ -150,46 +169,93 @@ class LineageTracker:
         self._numbers: dict[int, tuple[int, ...]] = {}
         self._missing: dict[tuple[int, int], str] = {}
         self._partial_keys: set[int] = set()
+        self._read_lsn = 0
+        """The LSN of the last reading."""
+        self._later: list[tuple[Reading, TableReading | None]] = []
+        """The first readings after the moment of the index, which have one snapshot, with those of the tables before
+        them."""
+        self._undated: tuple[ChangeDates, PublicationReading] | None = None
+        """The reading of publications among these, if it may have been true by then."""
 
     def _table(self, oid: int) -> "_TableHistory":
         if oid not in self._tables:
             self._tables[oid] = _TableHistory(self._begun)
         return self._tables[oid]
 
-    def _read(self, event: EventRow) -> None:
+    def _read(self, event: EventRow, is_true: bool) -> None:
+        """Read the next event; of a reading, ``is_true`` is whether it was true by the end of the index."""
         if event.name == TABLE_FACTS:
-            self._read_table(self._reader.read(event))
+            self._read_table(self._reader.read(event), is_true)
         elif event.name == PUBLICATION_FACTS:
-            for oid, stale in self._publications.read(PublicationReading.from_event(event.read())):
-                self._can_copy[oid] = stale.published
-                self._table(oid).find(_PUBLISHED, stale)
+            reading = PublicationReading.from_event(event.read())
+            if is_true:
+                self._read_lsn = reading.snapshot.lsn
+                self._read_publication(reading)
+            else:
+                self._read_later(reading)
         elif event.name == COPIED_TABLE:
             copy = TableCopy.of(event.read())
             self._table(copy.relation_oid).repair(copy)
         else:
             begun = event.read()
             self._begun.append(begun.seq)
+            self._read_lsn = 0
             for table in self._tables.values():
                 if table.latest is not None:
                     table.find(_LOST, lost_history(begun, table.latest))
 
-    def _read_table(self, reading: TableReading) -> None:
+    def _read_publication(self, reading: PublicationReading) -> None:
+        for oid, stale in self._publications.read(reading):
+            self._can_copy[oid] = stale.published
+            self._table(oid).find(_PUBLISHED, stale)
+
+    def _read_later(self, reading: Reading, before: TableReading | None = None) -> None:
+        if not self._later or self._later[0][0].snapshot == reading.snapshot:
+            self._later.append((reading, before))
+
+    def _read_table(self, reading: TableReading, is_true: bool) -> None:
         if self._first_reading < 0:
             self._first_reading = reading.seq
         table = self._table(reading.oid)
         old, new = altered_columns(table.latest, reading)
-        if table.latest is not None:
-            table.find(_REWRITTEN, rewrite(table.latest, reading, old, new))
-            table.find(_TYPES, type_change(table.latest, reading))
-            table.find(_VALUES, late_values(table.latest, reading, old, new))
-            table.find(_PARTITIONS, partition_change(table.latest, reading))
+        if not is_true:
+            self._read_later(reading, table.latest)
+        else:
+            self._read_lsn = reading.snapshot.lsn
+            for kind, stale in _findings(table.latest, reading, (old, new)):
+                table.find(kind, stale)
         # The first reading counts for older rows: a later rewrite stores the value in the rows.
         for column in new:
             if not column.dropped and column.number not in table.numbers:
                 table.numbers.add(column.number)
                 if column.missing is not None:
                     self._missing[reading.oid, column.number] = column.missing
-        table.read(reading, (old, new), self._uses)
+        table.read(reading, (old, new), self._uses, is_true)
+
+    def _date_changes(self, dates: ChangeDates) -> None:
+        """Find what the first readings after the moment show of tables, as far as it may have happened by then."""
+        for reading, before in self._later:
+            if dates.is_later(reading):
+                continue
+            if isinstance(reading, PublicationReading):
+                self._read_publication(reading)
+                self._undated = dates, reading
+            elif isinstance(reading, TableReading) and before is not None:
+                self._date_change(dates, before, reading)
+
+    def _date_change(self, dates: ChangeDates, before: TableReading, after: TableReading) -> None:
+        found = [*_findings(before, after, altered_columns(before, after))]
+        was_altered = dates.was_altered(before, after)
+        if was_altered is None:
+            what = "was dropped" if after.gone else "was altered"
+            if after.title != before.title:
+                what = f"was renamed to {after.title}"
+            other = stale_table(after, (before.namespace, before.name), what)
+            is_altered = dates.differs(before, after)
+            unknown = [stale for _, stale in found] or ([other] if is_altered else [])
+            found = [(_UNDATED, dates.undated(after, stale)) for stale in unknown]
+        for kind, stale in found if was_altered is not False else ():
+            self._table(after.oid).find(kind, stale)
 
     def _use(self, uses: DescriptionUses, sent: "_SentRelations") -> None:
         """Record the descriptions whose rows have changed since the last index."""
@@ -228,7 +294,8 @@ class LineageTracker:
     def _stale(self) -> dict[int, StaleTable]:
         latest: dict[int, list[StaleTable]] = {}
         for oid, stale in self._publications.latest():
-            latest.setdefault(oid, []).append(stale)
+            dates = self._undated
+            latest.setdefault(oid, []).append(stale if dates is None else dates[0].undated(dates[1], stale))
         can_copy = self._can_copy | {oid: several[-1].published for oid, several in latest.items()}
         suspects = {oid for oid, table in self._tables.items() if table.has_findings} | latest.keys()
         found = {oid: self._table(oid).stale(latest.get(oid, ())) for oid in sorted(suspects)}
@@ -297,6 +364,8 @@ class _TableHistory:
         """Take the seqs of events BEGUN_ANEW, a list that grows."""
         self._begun = begun
         self.latest: TableReading | None = None
+        self.exists = True
+        """Whether it was not dropped by the end of the index."""
         self.readings: list[TableReading] = []
         """The readings while it existed."""
         self.numbers: set[int] = set()
@@ -324,6 +393,7 @@ class _TableHistory:
         reading: TableReading,
         altered: ColumnDifference,
         uses: DescriptionUses,
+        is_true: bool,
     ) -> None:
         """Add the next reading.
 
@@ -331,9 +401,12 @@ class _TableHistory:
             reading: The reading.
             altered: The columns in which it differs from the latest one.
             uses: The uses of descriptions, including this table's.
+            is_true: Whether it was true by the end of the index.
         """
         is_next = bool(self.readings) and self.latest is self.readings[-1]
         self.latest = reading
+        if is_true:
+            self.exists = not reading.gone
         if reading.gone:
             return
         self._altered.append(altered if is_next else None)
@@ -397,7 +470,7 @@ class _TableHistory:
         more = [(seq, _UNKNOWN, stale) for seq, stale in self.unknowns.items()]
         more += [(stale.seq, _PUBLISHED, stale) for stale in latest]
         found = [*self._findings, *(each for each in more if not self._is_repaired(each[2]))]
-        if not found or (self.latest is not None and self.latest.gone):
+        if not found or not self.exists:
             return None
         together = [stale for _, _, stale in sorted(found, key=itemgetter(0, 1))]
         reasons = "; ".join(dict.fromkeys(each.reason for each in together))
@@ -487,6 +560,20 @@ class _Rising:
         """Return the index of the last appended number that is at most ``limit``; -1 for none."""
         found = bisect_right(self._numbers, limit)
         return self._indexes[found - 1] if found else -1
+
+
+def _findings(
+    before: TableReading | None, after: TableReading, altered: ColumnDifference
+) -> Iterator[tuple[int, StaleTable]]:
+    """Yield the findings between two readings of a table, given the columns in which they differ."""
+    if before is not None:
+        found = {
+            _REWRITTEN: rewrite(before, after, *altered),
+            _TYPES: type_change(before, after),
+            _VALUES: late_values(before, after, *altered),
+            _PARTITIONS: partition_change(before, after),
+        }
+        yield from ((kind, stale) for kind, stale in found.items() if stale is not None)
 
 
 def _precedes(reading: TableReading, last_use: Lsn | Snapshot) -> bool:

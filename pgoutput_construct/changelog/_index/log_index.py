@@ -15,14 +15,17 @@ from numpy.typing import NDArray
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.segment_index import COLUMNS, INDEX_SCHEMA, SegmentIndex
 from pgoutput_construct.stream.transaction_reader import COMMITTED
+from pgoutput_construct.wire import Lsn
 
 __all__ = [
     "LISTS",
     "LOG_SCHEMA",
     "NUMBERS",
     "PART_TRANSACTIONS",
+    "AsOf",
     "Ended",
     "LogIndex",
+    "LogMoment",
     "Stretch",
     "apart",
     "count_commits",
@@ -201,6 +204,49 @@ PART_TRANSACTIONS: Final = 1 << 15
 """Transactions that are unpacked at once, as far as segments let."""
 
 
+class LogMoment(NamedTuple):
+    """The moment as of which a log is read; as text ``seq``, ``seq@lsn`` or ``seq@lsn@known``."""
+
+    seq: int
+    """The last seq: transactions that ended by then count, and copies that were complete."""
+    lsn: Lsn | None = None
+    """What the catalog said counts if it was true by this LSN; None: before the next commit after ``seq``."""
+    known: int | None = None
+    """The last seq of the log that is known, so that each read finds the same while the log grows; None: all of it."""
+
+    @classmethod
+    def parse(cls, text: str) -> "LogMoment":
+        """Read the text; raise ValueError for anything else."""
+        seq, lsn, known, *more = *text.split("@"), "", ""
+        if not seq.isdecimal() or (known and not known.isdecimal()) or any(more):
+            raise ValueError("it is the seq of a row of the log")
+        return cls(int(seq), Lsn(lsn) if lsn else None, int(known) if known else None)
+
+    def __str__(self) -> str:
+        return "@".join("" if each is None else str(each) for each in self).rstrip("@")
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """What readings of the catalog are true of an index that ends before its log: see ``catalog_readings``."""
+
+    log: "LogIndex"
+    """The index of the whole log."""
+    seq: int
+    """The last seq of the index."""
+    lsn: int
+    """Readings that stand up to ``seq`` are of then if their LSN is at most this one."""
+    certain_lsn: int
+    """The same for those that stand after it: the index surely has all that committed up to this LSN."""
+    history: range
+    """The seqs of the history of the server in which it is, as far as the log is known: LSNs of another one cannot be
+    compared with these."""
+
+    def has(self, seq: int, lsn: int) -> bool:
+        """Return whether a reading at a seq was true by then, given its LSN."""
+        return seq < self.history.start or lsn <= (self.lsn if seq <= self.seq else self.certain_lsn)
+
+
 @dataclass(frozen=True)
 class LogIndex(SegmentIndex):
     """The indexes of consecutive segments: a few of their transactions are in memory, and statistics of all.
@@ -210,6 +256,8 @@ class LogIndex(SegmentIndex):
     """
 
     ended: Ended = field(default_factory=Ended)
+    as_of: AsOf | None = field(default=None, kw_only=True)
+    """As of when it is, if the log goes on; None: readings of the catalog are those that stand in it."""
 
     @classmethod
     def over(cls, index: SegmentIndex, ended: Ended | None = None) -> "LogIndex":

@@ -215,12 +215,16 @@ def last_commit(index: LogIndex, seq: int) -> dict[str, Any] | None:
     return None
 
 
-def first_commit_after(index: LogIndex, seq: int) -> int | None:
-    """Return the LSN of the first commit that ends after a seq, None where none does; lost histories do not count."""
-    lost = lost_histories(index)
+def first_commit_after(index: LogIndex, seq: int) -> dict[str, Any] | None:
+    """Return the first transaction that committed after a seq, None where none did.
+
+    Histories that were lost by then do not count; what was lost later still existed.
+    """
+    lost = [each for each in lost_histories(index) if each.before_seq <= seq]
     for place in np.flatnonzero(commit_stats(index, lost)["last_commit"] > seq).tolist():
         found = committed_transactions(index.one(place).transactions, lost)
-        return int(found.filter(pc.greater(found["seq"], seq))["commit_lsn"][0].as_py())
+        first: dict[str, Any] = found.filter(pc.greater(found["seq"], seq)).slice(0, 1).to_pylist()[0]
+        return first
     return None
 
 

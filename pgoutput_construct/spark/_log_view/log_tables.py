@@ -14,7 +14,7 @@ from pgoutput_construct.changelog._facts.catalog_readings import TableReading, t
 from pgoutput_construct.changelog._facts.completeness import present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.lineage import lineage_of
-from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.log_index import LogIndex, LogMoment
 from pgoutput_construct.changelog._index.row_counts import COPIED
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
@@ -72,8 +72,8 @@ class LogTables:
     """The tables of a log as of a seq."""
 
     log: ChangeLog
-    as_of: int
-    """The last seq: everything that ended by it is included."""
+    moment: LogMoment
+    """As of when they are."""
     index: LogIndex
     plan: LogPlan
     tables: Mapping[str, Table]
@@ -90,19 +90,22 @@ class LogTables:
 
     @classmethod
     def from_log(
-        cls, log: ChangeLog, as_of: int | None = None, types: str = "", *, allow_undescribed: bool = False
+        cls, log: ChangeLog, as_of: LogMoment | int | None = None, types: str = "", *, allow_undescribed: bool = False
     ) -> "LogTables":
         """Find the tables of a log; raises as ``spark.open_log`` does.
 
         Args:
             log: The log.
-            as_of: Its last seq, None for all of it.
+            as_of: The moment as of which it is read, or its last seq; None for all of it.
             types: The types chosen for columns, as in ``open_log``.
             allow_undescribed: Whether rows that no Relation describes, such as those that are malformed before they
                 name their table, are no error.
         """
         choices = chosen_types(types)
-        index = log.index if as_of is None else index_as_of(log, as_of)
+        end = log.index.last_seq
+        moment = as_of if isinstance(as_of, LogMoment) else LogMoment(end if as_of is None else as_of)
+        moment = moment if moment.known is not None else moment._replace(known=end)
+        index = index_as_of(log, moment)
         plan = log_plan(log, index)
         runs = committed_runs(index, plan)
         is_known = runs.column("description") != UNDESCRIBED
@@ -111,7 +114,12 @@ class LogTables:
         found = present_copies(index), lineage_of(index), table_readings(index)
         refused: dict[str, UnreadableTable] = {}
         tables = find_tables(plan.history, find_usages(runs.take(is_known), plan), *found, choices, refused)
-        return cls(log, index.last_seq if as_of is None else as_of, index, plan, tables, types, refused, found[1])
+        return cls(log, moment, index, plan, tables, types, refused, found[1])
+
+    @property
+    def as_of(self) -> int:
+        """The last seq: everything that ended by it is included."""
+        return self.moment.seq
 
     def table(self, name: str) -> Table:
         """Return what is known of a table, named as in SQL; raise ChangeLogError where the log does not have it.

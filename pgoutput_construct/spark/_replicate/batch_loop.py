@@ -12,10 +12,11 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning, Lack, lacks_of
+from pgoutput_construct.changelog._index.log_index import LogMoment
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.timeline import seq_until
+from pgoutput_construct.changelog.timeline import moment_at
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefix
 from pgoutput_construct.spark._log_view.log_tables import LogTables
@@ -260,8 +261,8 @@ def replicate(
         all_tables.attach(known, adopt)
         warned, batches = set[Lack](), list[Batch]()
 
-        def advance_to(target: int) -> None:
-            """Bring the tables up to a seq of the log, in batches within the limits."""
+        def advance_to(target: int, lsn: Lsn | None = None) -> None:
+            """Bring the tables up to a seq of the log, or to a moment, in batches within the limits."""
             nonlocal known
             while True:
                 lock.check()
@@ -269,7 +270,7 @@ def replicate(
                 after, least = batches[0].seq if batches else all_tables.applied, all_tables.least_seq
                 end = _batch_end(known, after, least, target, limits)
                 lacking = {lack.relation_oid for lack in lacks_of(known.index)} if end < target else None
-                opened = open_log(own, log, end, layout.types, known)
+                opened = open_log(own, log, LogMoment(end, lsn if end >= target else None), layout.types, known)
                 batches[:] = [all_tables.apply(opened, lacking, tries_all=once and end >= target)]
                 maintenance.count(all_tables.written)
                 _warn(batches[0].lacks, warned)
@@ -284,7 +285,7 @@ def replicate(
                 lock.check()
                 maintenance.maintain_one()
 
-        advance_to(known.index.last_seq if as_of is None else _target(known, as_of, all_tables, once))
+        advance_to(*_target(known, as_of, all_tables, once))
         if not once:
             follow(log, batches[0].seq, advance_to, interval, stop, between)
         while is_maintained and not stop() and maintenance.maintain_one():
@@ -294,11 +295,15 @@ def replicate(
     return batches[0]
 
 
-def _target(log: ChangeLog, as_of: Lsn | Timestamp, tables: WarehouseTables, once: bool) -> int:
-    """Return the seq of the tables as of an LSN or time; raise PgoutputError for one that is not to be had."""
+def _target(
+    log: ChangeLog, as_of: Lsn | Timestamp | None, tables: WarehouseTables, once: bool
+) -> tuple[int, Lsn | None]:
+    """Return the seq and LSN of the tables as of an LSN or time; raise PgoutputError for one that is not possible."""
+    if as_of is None:
+        return log.index.last_seq, None
     if not once:
         raise PgoutputError("tables that follow a log are at its end: give once=True with as_of")
-    seq = seq_until(log.index, as_of)
+    seq, lsn, _ = moment_at(log.index, as_of)
     if seq < log.index.first_seq:
         raise PgoutputError(f"{log.store}: the log begins after {as_of}: choose a later LSN or time")
     if max(tables.applied, tables.least_seq) > seq:
@@ -306,7 +311,7 @@ def _target(log: ChangeLog, as_of: Lsn | Timestamp, tables: WarehouseTables, onc
             f"the tables of the warehouse are later than {as_of} already, and do not go back: choose another "
             "warehouse, or a later LSN or time"
         )
-    return seq
+    return seq, lsn
 
 
 def _sink_of(

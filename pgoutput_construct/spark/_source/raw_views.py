@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
-from pgoutput_construct.changelog._index.log_index import messages_of
+from pgoutput_construct.changelog._index.log_index import LogMoment, messages_of
 from pgoutput_construct.changelog._segment.events import LogEvent
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
@@ -51,11 +51,11 @@ class _RawView(ABC):
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
 
-    def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
+    def schema(self, log: ChangeLog, as_of: LogMoment) -> pa.Schema:
         """Return the columns."""
         return self.columns
 
-    def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: LogMoment, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
         return [ViewScanTask(group, schema) for group in plan_all_segments(log, selected)]
 

@@ -1,4 +1,4 @@
-"""Which log a read is of, as of which seq, and which transactions and copies of it are selected."""
+"""Which log a read is of, as of which moment, and which transactions and copies of it are selected."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.log_index import LogIndex, LogMoment
 from pgoutput_construct.changelog._index.planning import (
     LostHistory,
     commit_stats,
@@ -20,6 +20,7 @@ from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.timeline import moment_at
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._execution import cache_archives
 from pgoutput_construct.spark._log_view.log_tables import LogTables
@@ -27,10 +28,10 @@ from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.wire import Lsn, Timestamp
 
 
-def log_as_of(options: SourceOptions) -> tuple[ChangeLog, int]:
-    """Open the log that options name, and return the seq as of which it is read."""
+def log_as_of(options: SourceOptions) -> tuple[ChangeLog, LogMoment]:
+    """Open the log that options name, and return the moment as of which it is read."""
     log = log_at(log_address(options))
-    return log, as_of_seq(log, options)
+    return log, moment_of(log, options)
 
 
 _MOST: Final = 2**63 - 1
@@ -84,9 +85,9 @@ class LogRange:
         return found.filter(pa.array(self.mask(found)))
 
 
-def range_of(log: ChangeLog, as_of: int, options: SourceOptions) -> LogRange:
+def range_of(log: ChangeLog, as_of: LogMoment, options: SourceOptions) -> LogRange:
     """Return the range of a batch read."""
-    return range_between(log, -1 if options.fromSeq is None else options.fromSeq - 1, as_of, options)
+    return range_between(log, -1 if options.fromSeq is None else options.fromSeq - 1, as_of.seq, options)
 
 
 def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions) -> LogRange:
@@ -96,8 +97,8 @@ def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions
     return LogRange(after, until, bounds_of(options), lost)
 
 
-def as_of_seq(log: ChangeLog, options: SourceOptions) -> int:
-    """Return the seq as of which options read a log; raise ChangeLogError where it does not reach that position yet.
+def moment_of(log: ChangeLog, options: SourceOptions) -> LogMoment:
+    """Return the moment as of which options read a log; raise ChangeLogError where it does not reach that position yet.
 
     The log must have everything that committed up to an LSN. A time, like recovery_target_time, means everything before
     the first commit that is later: the order of commits is not always that of their timestamps.
@@ -106,10 +107,10 @@ def as_of_seq(log: ChangeLog, options: SourceOptions) -> int:
         return options.asOfSeq
     if options.asOfLsn is not None:
         _check_complete(log, options.asOfLsn)
-        return _last_seq_by(log.index, "lsn", options.asOfLsn)
+        return LogMoment(_last_seq_by(log.index, "lsn", options.asOfLsn), options.asOfLsn)
     if options.asOfTime is not None:
-        return _last_seq_by(log.index, "time", options.asOfTime)
-    return log.index.last_seq
+        return LogMoment(_last_seq_by(log.index, "time", options.asOfTime), moment_at(log.index, options.asOfTime).lsn)
+    return LogMoment(log.index.last_seq)
 
 
 def bounds_of(options: SourceOptions) -> LsnBounds:
@@ -176,6 +177,6 @@ def log_at(address: str) -> ChangeLog:
 
 
 @lru_cache(maxsize=1)  # those of earlier micro-batches are of no use
-def tables_at(log: ChangeLog, as_of: int, types: str = "", allow_undescribed: bool = False) -> LogTables:
-    """Return the tables of a log as of a seq; see ``LogTables.from_log``."""
+def tables_at(log: ChangeLog, as_of: LogMoment, types: str = "", allow_undescribed: bool = False) -> LogTables:
+    """Return the tables of a log as of a moment; see ``LogTables.from_log``."""
     return LogTables.from_log(log, as_of, types, allow_undescribed=allow_undescribed)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
+from pgoutput_construct.changelog._index.log_index import LogMoment
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar.decode_plan import DecodePlan
@@ -55,11 +56,11 @@ class ChangesView:
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
 
-    def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
+    def schema(self, log: ChangeLog, as_of: LogMoment) -> pa.Schema:
         """Return the columns."""
         return _CHANGES
 
-    def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: LogMoment, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
         found = SelectedRuns(log.index, selected)
         skips = self.options.badRecords != "fail"
@@ -155,11 +156,11 @@ class QuarantineView:
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
 
-    def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
+    def schema(self, log: ChangeLog, as_of: LogMoment) -> pa.Schema:
         """Return the columns."""
         return _QUARANTINE
 
-    def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: LogMoment, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
         found = SelectedRuns(log.index, selected)
         return [ViewScanTask(group, schema) for group in plan_segments(log, log.index, selected, found)]

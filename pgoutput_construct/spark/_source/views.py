@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from pgoutput_construct.changelog._index.log_index import LogMoment
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._log_view.added_columns import Prefix
@@ -28,15 +29,15 @@ class View(Protocol):
 
     def __init__(self, options: SourceOptions) -> None: ...
 
-    def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
-        """Return the columns as of a seq."""
+    def schema(self, log: ChangeLog, as_of: LogMoment) -> pa.Schema:
+        """Return the columns as of a moment."""
 
-    def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: LogMoment, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Plan a read.
 
         Args:
             log: The log.
-            as_of: The seq as of which it is read.
+            as_of: The moment as of which it is read.
             selected: The range to read.
             schema: The columns to return, some of those of ``schema``.
         """
@@ -56,7 +57,7 @@ class TableView:
         self.skips_malformed = options.badRecords != "fail"
         self.form = form_of(options)
 
-    def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
+    def schema(self, log: ChangeLog, as_of: LogMoment) -> pa.Schema:
         """Return the requested columns of the table, or all, and those of a change."""
         table = tables_at(log, as_of, self.options.types, self.skips_malformed).table(self.name)
         # Spark itself applies spark.sql.caseSensitive.
@@ -65,7 +66,7 @@ class TableView:
         columns = table.columns if names is None else _columns(table, names)
         return self.prefix.reader_schema(self.form.schema(self.prefix.replay_columns(columns)))
 
-    def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: LogMoment, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Plan a read of the selected rows into the columns of ``schema``."""
         opened = tables_at(log, as_of, self.options.types, self.skips_malformed)
         table = self.prefix.replay_table(opened.table(self.name))
@@ -105,11 +106,11 @@ class BatchesView:
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
 
-    def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
+    def schema(self, log: ChangeLog, as_of: LogMoment) -> pa.Schema:
         """Return the columns."""
         return _BATCHES
 
-    def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: LogMoment, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task that holds the row."""
         offset = offset_at(log.index, selected.until)
         time = timestamps(np.array([offset.time or 0], np.int64))
