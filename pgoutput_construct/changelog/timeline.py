@@ -84,7 +84,6 @@ from pgoutput_construct.changelog._index.planning import (
     LostHistory,
     commit_stats,
     committed_transactions,
-    first_commit_after,
     last_commit,
     lost_histories,
     spans_of,
@@ -120,7 +119,6 @@ __all__ = [
     "TimelineItem",
     "first_uncontained",
     "last_ends",
-    "last_lsn",
     "lasting_transactions",
     "lsn_before",
     "moment_at",
@@ -307,13 +305,13 @@ class Timeline:
 class TimelineFollower:
     """The items of a log that grows: each is taken in once."""
 
-    def __init__(self, until: int | None = None) -> None:
+    def __init__(self, moment: LogMoment | None = None) -> None:
         """Begin with nothing.
 
         Args:
-            until: Take in what committed up to this LSN, and copies of before; None: all.
+            moment: Take in what ended by then, and copies that were complete or made by then; None: all.
         """
-        self._until = until
+        self._last_seq, self._lsn, _ = moment or (_INT64_MAX, None, None)
         self._generation = 0
         self.copies: list[TableCopy] = []
         """The copies that have a place."""
@@ -353,15 +351,13 @@ class TimelineFollower:
 
     def _new(self, index: LogIndex) -> pa.Table:
         rows = without_lost_history(index.transactions, self._lost)
-        chosen = pc.and_(pc.greater_equal(rows["seq"], self._next_seq), pc.not_equal(rows["outcome"], ABORTED))
-        if self._until is not None:
-            chosen = pc.and_(chosen, pc.less_equal(rows["commit_lsn"], self._until))
-        return rows.filter(chosen)
+        is_new = pc.and_(pc.greater_equal(rows["seq"], self._next_seq), pc.less_equal(rows["seq"], self._last_seq))
+        return rows.filter(pc.and_(is_new, pc.not_equal(rows["outcome"], ABORTED)))
 
     def _with_places(self, copies: Iterable[TableCopy], complete_lsn: int) -> list[TableCopy]:
         """Return the copies whose places are known, not of what was pruned, or lost."""
-        last = complete_lsn if self._until is None else min(self._until, complete_lsn)
-        known = takewhile(lambda copy: copy.snapshot.lsn <= last, copies)
+        placed = takewhile(lambda copy: copy.snapshot.lsn <= complete_lsn, copies)
+        known = (copy for copy in placed if copy.seq <= self._last_seq or copy.snapshot.lsn <= (self._lsn or 0))
         return [copy for copy in known if copy.since_lsn >= self.begins and not _is_lost(copy, self._lost)]
 
     def order(
@@ -523,25 +519,16 @@ def moment_at(index: LogIndex, at: Lsn | Timestamp) -> LogMoment:
         is_by_then = pc.and_(pc.less_equal(events["time"], int(at)), pc.less_equal(events["seq"], seq))
         at = Lsn(max(pc.max(events.filter(is_by_then)["lsn"]).as_py() or 0, lsn))
     copies = [copy for copy in present_copies(index) if copy.seq <= seq]
-    early = {copy.relation_oid for copy in copies if copy.seq < after} | {
-        oid for oid, (begun, _) in begun_without_copy(index).items() if begun < after
-    }
-    later = [copy for copy in copies if copy.seq > after and copy.snapshot.lsn > at and copy.relation_oid in early]
+    later = [copy for copy in copies if copy.seq > after and copy.snapshot.lsn > at]
+    begun = begun_without_copy(index) if later else {}
     readings = table_readings(index) if later else {}
     for copy in later:
-        if any(at < each.snapshot.lsn <= copy.snapshot.lsn for each in readings.get(copy.relation_oid, ())):
+        oid, lsns = copy.relation_oid, range(at + 1, copy.snapshot.lsn + 1)
+        is_known = any(each.seq < after for each in copies if each.relation_oid == oid)
+        is_known |= oid in begun and begun[oid][0] < after
+        if is_known and any(each.snapshot.lsn in lsns for each in readings.get(oid, ())):
             return LogMoment(copy.seq - 1, at)
     return LogMoment(seq, at)
-
-
-def last_lsn(index: LogIndex, moment: LogMoment) -> Lsn | None:
-    """Return the last LSN before those of the commits and copies that come after a moment; None where none does."""
-    following = first_commit_after(index, moment.seq)
-    found = [] if following is None else [following["commit_lsn"]]
-    end = None if following is None else following["seq"]
-    copies = (copy for copy in present_copies(index) if moment.seq < copy.seq and (end is None or copy.seq < end))
-    found += [copy.snapshot.lsn for copy in copies if moment.lsn is None or copy.snapshot.lsn > moment.lsn]
-    return Lsn(min(found) - 1) if found else None
 
 
 def _seq(found: tuple[int, TimelineItem]) -> int:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pgoutput_construct.changelog._facts.completeness import begun_without_copy, present_copies
-from pgoutput_construct.changelog._index.planning import last_commit
+from pgoutput_construct.changelog._index.planning import first_commit_after, last_commit
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog, index_as_of
-from pgoutput_construct.changelog.timeline import last_lsn, moment_at
+from pgoutput_construct.changelog.timeline import moment_at
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import needing
 from pgoutput_construct.stream.identifiers import full_name
@@ -29,7 +29,7 @@ class ForkPoint(NamedTuple):
     seq: int
     """The last seq of the log before the next commit."""
     until: Lsn | None
-    """The last LSN before that of the next commit, or copy; None where the log has none."""
+    """The last LSN before that of the next commit; None where the log has none."""
 
 
 class Fork(NamedTuple):
@@ -55,7 +55,8 @@ def fork_point(log: ChangeLog, at: Lsn | Timestamp) -> ForkPoint:
             commits.
     """
     moment = moment_at(log.index, at)
-    seq, until = moment.seq, last_lsn(log.index, moment)
+    seq, following = moment.seq, first_commit_after(log.index, moment.seq)
+    until = None if following is None else Lsn(following["commit_lsn"] - 1)
     commit = last_commit(log.index, seq) if seq >= log.index.first_seq else None
     if commit is None:
         raise PgoutputError(f"{log.store}: the log has no commit at or before {at}: choose a later LSN or time")

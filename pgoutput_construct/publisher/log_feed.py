@@ -16,12 +16,12 @@ from pgoutput_construct.changelog._facts.completeness import (
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.log_index import LogMoment
-from pgoutput_construct.changelog._index.planning import relation_history
+from pgoutput_construct.changelog._index.planning import first_commit_after, relation_history
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.decoding_order import DecodingOrder, PlacedCopies
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, index_as_of, table_entries
-from pgoutput_construct.changelog.timeline import TimelineFollower, last_lsn
+from pgoutput_construct.changelog.timeline import TimelineFollower
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import About, CopiedTable, Fed, Feed, Missed
@@ -61,15 +61,12 @@ class LogFeed(Feed):
         self._lock = Lock()
         self._moment = moment
         self._address = address
-        log = ChangeLog(address)
-        until = None if moment is None else last_lsn(log.index, moment)
-        self._until = log.complete_lsn if moment is not None and until is None else until
         self._window = lru_cache(maxsize=_WINDOWS)(self._read_window)
         self._table = lru_cache(maxsize=_TABLES)(self._read_table)
-        self._timeline = TimelineFollower(self._until)
+        self._timeline = TimelineFollower(moment)
         self._superfluous = frozenset[int]()
         self._begun: dict[int, int] = {}
-        self._open(log)
+        self._open(ChangeLog(address))
 
     def _open(self, log: ChangeLog) -> None:
         options = log.options
@@ -83,10 +80,11 @@ class LogFeed(Feed):
         )
         self._log = log
         self._index = log.index if self._moment is None else index_as_of(log, self._moment)
-        self.history = relation_history(self._index)
+        self.history = relation_history(log.index)
         self._first_described = _first_described(self.history)
         self._publications = LogPublications(self._index, self.history)
-        position = log.complete_lsn if self._until is None else Lsn(min(self._until, log.complete_lsn))
+        following = None if self._moment is None else first_commit_after(log.index, self._moment.seq)
+        position = log.complete_lsn if following is None else Lsn(following["commit_lsn"] - 1)
         copies = self._timeline.copies
         self._timeline.update(log)
         if self._timeline.begins:  # what was pruned may be rows that such a copy has
@@ -147,7 +145,9 @@ class LogFeed(Feed):
             f"{self._timeline.begins} to {position} without lost histories"
             for copy in waiting
         )
-        return [*(f"{lack.name}: {lack}" for lack in lacks_of(index)), *left_out]
+        copied = {copy.relation_oid for copy in self._timeline.copies}
+        lacks = (each for each in lacks_of(index) if each.stale_since is not None or each.relation_oid not in copied)
+        return [*(f"{lack.name}: {lack}" for lack in lacks), *left_out]
 
     def refresh(self) -> bool:
         """See Feed: a capture may write more."""
@@ -233,7 +233,7 @@ class LogFeed(Feed):
         return None if copy is None else copy.seq
 
     def _segments_of(self, copy: TableCopy) -> list[Segment]:
-        chunks, places = self._index.located("snapshots")
+        chunks, places = self._log.index.located("snapshots")
         numbers = chunks["number"].to_numpy()
         found = places[(numbers >= copy.first_chunk) & (numbers <= copy.last_chunk)]
         return [self._log.segments[place] for place in sorted(set(found.tolist()))]

@@ -60,13 +60,16 @@ class _ReplayFeed(LogFeed):
     """A log whose tables and columns have one name for all of its time: the last one."""
 
     def __init__(self, address: Address, moment: LogMoment, *, has_dropped: bool) -> None:
-        self._has_dropped = has_dropped
+        self._has_dropped, self._last_of_moment = has_dropped, moment.seq
         super().__init__(address, moment)
 
     def _open(self, log: ChangeLog) -> None:
         super()._open(log)
         self.binary = log.options.binary
-        tables = target_tables(self.history.descriptions, self._index)
+        # A copy that was made by the moment may have become complete later.
+        last_seq = max([self._last_of_moment, *(copy.seq for copy in self._timeline.copies)])
+        described = (each for each in self.history.descriptions if each.seq <= last_seq)
+        tables = target_tables(described, self._index)
         self.targets = [table for table in tables if self._has_dropped or not table.dropped]
         self._names = {table.relation_oid: table for table in self.targets}
 
@@ -141,6 +144,8 @@ def replay(
     """
     index = ChangeLog(log).index
     moment = LogMoment(index.last_seq) if until is None else moment_at(index, until)
+    if moment.seq < index.first_seq:
+        raise PgoutputError(f"{log}: the log begins after {until}: choose a later LSN or time")
     feed = _ReplayFeed(log, moment, has_dropped=has_dropped)
     if until is not None and not feed.order().end:
         raise ReplayError(f"the log has no commit at or before {until}: choose a later LSN or time")

@@ -64,8 +64,9 @@ def target_tables(descriptions: Iterable[Description], index: SegmentIndex) -> l
     readings = {oid: several[-1] for oid, several in table_readings(index).items()}
     lineage = lineage_of(index)
     existing = {(each.namespace, each.name) for oid, each in readings.items() if not each.gone and oid not in by_oid}
-    tables = [_table(several, lineage, readings.get(oid)) for oid, several in by_oid.items()]
-    tables.sort(key=lambda table: (not table.dropped, by_oid[table.relation_oid][-1].seq))
+    used = {oid: [*filter(lineage.has_rows, several)] or several for oid, several in by_oid.items()}
+    tables = [_table(several, lineage, readings.get(oid)) for oid, several in used.items()]
+    tables.sort(key=lambda table: (not table.dropped, used[table.relation_oid][-1].seq))
     by_name = {(table.namespace, table.name): table for table in tables}
     return [table for name, table in by_name.items() if not (table.dropped and name in existing)]
 

@@ -25,6 +25,7 @@ from pgoutput_construct.changelog.timeline import (
     last_ends,
     lasting_transactions,
     lsn_before,
+    moment_at,
 )
 from pgoutput_construct.stream.transaction_reader import COMMITTED, FINISHED, PREPARED, EndedTransaction
 from tests.publisher.logs import WrittenLog, insert, relation
@@ -70,8 +71,9 @@ def yielded(log: WrittenLog, *args: Any, **options: Any) -> list[str]:
 
 def ordered(log: WrittenLog, two_phase_at: int | None = None, until: int | None = None) -> list[str]:
     """Return what a slot is sent, in short."""
-    follower = TimelineFollower(until)
-    follower.update(ChangeLog(log.directory))
+    opened = ChangeLog(log.directory)
+    follower = TimelineFollower(None if until is None else moment_at(opened.index, pgo.Lsn(until)))
+    follower.update(opened)
     return [told(item) for item in follower.order(two_phase_at)]
 
 

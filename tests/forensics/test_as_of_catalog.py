@@ -1,22 +1,35 @@
 """Tables, columns and rows as of an LSN, where what the catalog says later stands in the log before it.
 
-For each kind of DDL there is a table (``DDL``), and all are altered between two LSNs. What the server had at each LSN is
-read from it then. A log that is read as of the LSN has the same, or says of the table that it does not know.
+For each kind of DDL there is a table (``DDL``), and all are altered between two LSNs. What the server has at each LSN
+is read from it. A log that is read as of the LSN has the same, or says of the table what it does not know.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import psycopg
 import pytest
 
 import pgoutput_construct as pgo
+from pgoutput_construct import lake
 from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog._facts.completeness import lacks_of
+from pgoutput_construct.changelog.timeline import moment_at
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.forensics import blame, fixture, fork
 from pgoutput_construct.postgres import current_lsn
-from tests.postgres.shop import Shop, wait_until
+from pgoutput_construct.spark import open_log, replicate
+from pgoutput_construct.spark._log_view.log_tables import LogTables
+from tests.postgres.shop import PUBLICATION, Shop, wait_until
+from tests.publisher.subscriber import database
+
+if TYPE_CHECKING:
+    import psycopg
+
+pytestmark = pytest.mark.server
 
 
 @dataclass(frozen=True)
@@ -65,113 +78,208 @@ DDL: Mapping[str, Alteration] = {
     ),
 }
 _TYPES = ("CREATE TYPE mood AS ENUM ('a', 'c')", "CREATE TYPE pair AS (p text, q text)", "CREATE SCHEMA other")
-_TABLES = """SELECT n.nspname || '.' || c.relname, n.nspname, array_agg(a.attname::text ORDER BY a.attnum)
+_TABLES = """SELECT n.nspname || '.' || c.relname, array_agg(a.attname::text ORDER BY a.attnum)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
     WHERE relkind IN ('r', 'p') AND NOT relispartition AND nspname IN ('public', 'other')
-    AND attnum > 0 AND NOT attisdropped AND relname <> 'item' GROUP BY 1, 2"""
+    AND attnum > 0 AND NOT attisdropped AND relname <> 'item' GROUP BY 1"""
 
-Rows = dict[str, tuple[list[str], list[tuple[Any, ...]]]]
-"""The columns and rows of each table, by name."""
+Columns = Mapping[str, Sequence[str]]
+Rows = Mapping[str, list[tuple[str | None, ...]]]
 
 
-def rows_of(connection: "psycopg.Connection[Any]", tables: Mapping[str, list[str]] | None = None) -> Rows:
-    """Read all tables, or some columns of some."""
-    if tables is None:
-        tables = {name: columns for name, _, columns in connection.execute(_TABLES).fetchall()}
+@dataclass(frozen=True)
+class Moment:
+    """What the server had at an LSN."""
+
+    lsn: pgo.Lsn
+    time: pgo.Timestamp
+    columns: Columns
+    """The columns of each table, by name."""
+    rows: Rows
+    """Its rows, as text."""
+
+
+def rows_of(connection: "psycopg.Connection[Any]", tables: Columns) -> Rows:
+    """Read some columns of tables."""
     found = {}
     for name, columns in tables.items():
         texts = ", ".join(f"{column}::text" for column in columns)
-        rows = connection.execute(f"SELECT {texts} FROM {name} ORDER BY 1".encode()).fetchall()
-        found[name] = columns, rows
-    return found
-
-
-@dataclass
-class History:
-    """A log, and what the server had at some LSNs."""
-
-    log: ChangeLog
-    truth: dict[str, tuple[pgo.Lsn, pgo.Timestamp, Rows]]
-    """Before the DDL, after it, and after rows that were written then."""
-
-    def differing(self, moment: str, found: Mapping[str, tuple[list[str], Any]], has_rows: bool) -> set[str]:
-        """Return the tables that differ from those that the server had."""
-        expected = self.truth[moment][2]
-        return {
-            name
-            for name in expected.keys() | found.keys()
-            if (found.get(name, ((), ()))[: 1 + has_rows] != expected.get(name, ((), ()))[: 1 + has_rows])
-        }
-
-
-def moment_of(connection: "psycopg.Connection[Any]") -> tuple[pgo.Lsn, pgo.Timestamp, Rows]:
-    """Return the LSN, the time and the rows of a server between two changes."""
-    time.sleep(0.002)
-    (now,) = connection.execute("SELECT clock_timestamp()").fetchone() or (None,)
-    found = current_lsn(connection), pgo.Timestamp.from_datetime(now), rows_of(connection)
-    time.sleep(0.002)
+        found[name] = connection.execute(f"SELECT {texts} FROM {name} ORDER BY 1".encode()).fetchall()
     return found
 
 
 class Source:
-    """A database in which everything is altered."""
+    """A database in which everything is altered, and its log."""
 
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
-        self.truth: dict[str, tuple[pgo.Lsn, pgo.Timestamp, Rows]] = {}
+        self.moments: dict[str, Moment] = {}
+        """Before the DDL, after it, and after rows that were written then."""
 
-    def run(self, *parts: str, number: int = 0) -> None:
+    @property
+    def log(self) -> ChangeLog:
+        """The log."""
+        return self.shop.log()
+
+    def run(self, part: str, number: int = 0) -> None:
         """Run a part of each alteration: ``setup``, ``before``, ``ddl`` or ``rows``."""
         with self.shop.connect() as connection:
             for name, each in DDL.items():
-                for part in parts:
-                    statements = getattr(each, part)
-                    for statement in (statements,) if isinstance(statements, str) else statements:
-                        connection.execute(statement.format(t=name, n=number).encode())
+                statements = getattr(each, part)
+                for statement in (statements,) if isinstance(statements, str) else statements:
+                    connection.execute(statement.format(t=name, n=number).encode())
 
-    def note(self, moment: str) -> None:
+    def note(self, name: str) -> None:
         """Note what the server has."""
         with self.shop.connect() as connection:
-            self.truth[moment] = moment_of(connection)
+            time.sleep(0.002)
+            (now,) = connection.execute("SELECT clock_timestamp()").fetchone() or (None,)
+            tables = dict(connection.execute(_TABLES).fetchall())
+            moment = current_lsn(connection), pgo.Timestamp.from_datetime(now), tables, rows_of(connection, tables)
+            self.moments[name] = Moment(*moment)
+            time.sleep(0.002)
+
+    def make(self, mode: str) -> None:
+        """Alter all tables while a capture runs, while none runs, or after one was killed."""
+        publication = PUBLICATION.replace('"', '""')
+        self.shop.execute(*_TYPES, f'ALTER PUBLICATION "{publication}" SET (publish_via_partition_root)')
+        self.run("setup")
+        self.run("before", 1)
+        self.shop.capture(snapshot=True)
+        if mode == "running":
+            with self.shop.capturing():
+                self._alter(self._wait)
+        elif mode == "killed":
+            with self.shop.capturing_process():
+                self.shop.execute("INSERT INTO item VALUES (1, 'captured')")
+                self._wait()
+            self._alter(lambda: None)
+        else:
+            self._alter(lambda: None)
+        self.shop.capture()
+
+    def _wait(self) -> None:
+        end = self.shop.execute()
+        wait_until(lambda: self.log.complete_lsn >= end, 60)
+        time.sleep(2)  # a look at the catalog
+
+    def _alter(self, wait: Callable[[], None]) -> None:
+        self.run("before", 2)
+        wait()
+        self.note("before")
+        self.run("ddl")
+        wait()
+        self.note("after")
+        self.run("rows")
+        self.note("written")
 
 
-def history_of(shop: Shop, mode: str) -> History:
-    """Alter all tables while a capture runs, while none runs, or after one was killed."""
-    source = Source(shop)
-    shop.execute(*_TYPES, 'ALTER PUBLICATION "the ""shop\'s"" \\ publication" SET (publish_via_partition_root)')
-    source.run("setup")
-    source.run("before", number=1)
-    shop.capture(snapshot=True)
-    alter = [
-        lambda: source.run("before", number=2),
-        lambda: source.note("before"),
-        lambda: source.run("ddl"),
-        lambda: source.note("after"),
-        lambda: source.run("rows"),
-        lambda: source.note("written"),
-    ]
-    if mode == "running":
-        with shop.capturing():
-            for step in alter:
-                step()
-                end = shop.execute()
-                wait_until(lambda end=end: shop.log().complete_lsn >= end, 60)  # type: ignore[misc]
-                time.sleep(2.5)
-    else:
-        if mode == "killed":
-            with shop.capturing_process():
-                end = shop.execute("INSERT INTO item VALUES (1, 'captured')")
-                wait_until(lambda: shop.log().complete_lsn >= end, 60)
-        for step in alter:
-            step()
-    shop.capture()
-    return History(shop.log(), source.truth)
-
-
-@pytest.fixture(scope="module", params=["running", "down", "killed"])
-def history(
+@pytest.fixture(scope="module", params=["running", "down", pytest.param("killed", marks=pytest.mark.long)])
+def source(
     request: pytest.FixtureRequest, server18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, History]]:
-    """Yield how the capture was, and what it captured."""
-    with Shop.create(server18, f"as_of_{request.param}", tmp_path_factory.mktemp("as_of") / "log") as shop:
-        yield request.param, history_of(shop, request.param)
+) -> Iterator[Source]:
+    """Yield a database, which was altered while a capture ran, while none did, or after it was killed."""
+    name = f"as_of_{request.param}"
+    with Shop.create(server18, name, tmp_path_factory.mktemp(name) / "log") as shop:
+        source = Source(shop)
+        source.make(request.param)
+        yield source
+
+
+def check(moment: Moment, found: Mapping[str, Any], expected: Mapping[str, Any], lacks: Sequence[str]) -> None:
+    """Check tables: each is as on the server, or it is in what the log lacks.
+
+    A log has no table that nobody has written to; of a partition that was not published by itself it has the name.
+    """
+    unseen = {name for name, rows in moment.rows.items() if not rows} - found.keys()
+    unseen |= {name for name, rows in found.items() if not rows} - expected.keys()
+    differing = {name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)} - unseen
+    silent = {
+        name: (found.get(name), expected.get(name)) for name in differing if not any(name in each for each in lacks)
+    }
+    assert not silent
+
+
+@pytest.mark.parametrize("at", ["before", "after", "written"])
+def test_tables_and_columns(source: Source, at: str) -> None:
+    """They are those of then, by LSN and time; before the DDL all are, and while a capture runs, none is in doubt."""
+    log, moment = source.log, source.moments[at]
+    for each in (moment.lsn, moment.time):
+        opened = LogTables.from_log(log, moment_at(log.index, each))
+        tables = [table for table in opened.tables.values() if not table.dropped and table.name != "item"]
+        found = {table.qualified: list(table.current) for table in tables}
+        lacks = [f"{lack.name}: {lack}" for lack in lacks_of(opened.index)]
+        check(moment, found, moment.columns, lacks)
+        if at == "before":
+            assert found == moment.columns
+        if source.shop.dbname.endswith("running"):  # its last look was after the last commit, not after the LSN
+            assert isinstance(each, pgo.Lsn) or not [lack for lack in lacks if "does not say" in lack]
+        elif at == "before":
+            assert {name for name in DDL if any(lack.startswith(f"public.{name}: ") for lack in lacks)} == {
+                *DDL.keys() - {"unaltered"}
+            }
+
+
+@pytest.mark.parametrize("at", ["before", pytest.param("after", marks=pytest.mark.long), "written"])
+def test_a_fork_into_a_server(source: Source, server18: EmbeddedServer, at: str) -> None:
+    """It has the rows of then; a table that was dropped since has its own, not those of its successor."""
+    moment = source.moments[at]
+    with database(server18, "as_of_forked") as target:
+        for name in ("label", "attribute", "retyped"):  # of types that the server, or a value, does not have
+            target.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, v text)".encode())
+        done = fork(source.shop.directory, moment.lsn, target.info.dsn)
+        tables = {name: moment.columns.get(name, ["id"]) for name in done.rows if name != "public.item"}
+        check(moment, rows_of(target, tables), moment.rows, done.lacks)
+        if at == "before":
+            assert rows_of(target, moment.columns) == moment.rows
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.parametrize("at", ["before", "after", "written"])
+def test_a_lake_and_tables_of_the_log(spark: Any, source: Source, tmp_path: Path, at: str) -> None:
+    """Both have the rows of then."""
+    moment = source.moments[at]
+    batch = replicate(spark, source.shop.directory, tmp_path, as_of=moment.lsn)
+    assert batch is not None
+    opened = open_log(spark, source.shop.directory, moment_at(source.log.index, moment.lsn))
+    lacks = [f"{lack.name}: {lack}" for lack in batch.lacks]
+    for read in (lambda name: lake.read(str(tmp_path), name).to_pylist(), lambda name: _collected(opened, name)):
+        found = {}
+        for name in {*moment.rows, *opened.tables} - {"public.item"}:
+            try:
+                rows = [{column: _text(value) for column, value in row.items()} for row in read(name)]
+            except PgoutputError as error:
+                assert "no table" in str(error)
+                continue
+            columns = moment.columns.get(name, ["id"])
+            found[name] = sorted(tuple(row.get(column) for column in columns) for row in rows)
+        check(moment, found, moment.rows, lacks)
+
+
+def _collected(opened: Any, name: str) -> list[dict[str, Any]]:
+    if opened.table(name).dropped:
+        raise PgoutputError("no table any more")
+    return [row.asDict() for row in opened.state(name, on_missing="report").collect()]
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def test_blame_and_fixture(source: Source) -> None:
+    """A row has its history under each name of its table, and a fixture the changes of then."""
+    names = {name: [f"public.{name}"] for name in DDL}
+    names |= {name: [f"public.{name}", f"public.{name}_now"] for name in ("renamed", "renamed_unseen")}
+    names |= {"moved": ["public.moved", "other.moved"], "replaced": ["public.replaced_old"]}
+    moment = source.moments["before"]
+    for several in names.values():
+        for name in several:
+            touches = blame(source.log, name, 1)
+            assert [touch.op for touch in touches if touch.commit_lsn <= moment.lsn] == ["insert", "snapshot"], name
+            cut = fixture(source.log, tables=[name], until=moment.lsn)
+            assert [message.new[0] for _, message in cut.messages() if isinstance(message, pgo.Insert)] == [
+                b"1",
+                b"2",
+            ], name
+    assert not blame(source.log, "public.replaced", 1)

@@ -3,6 +3,22 @@
 The stream describes the columns of a table by name and type. The catalog knows more: the number of each column
 (pg_attribute.attnum), which survives a rename, and the value of a column in rows that are older than the column
 (attmissingval). The capture records each reading as an event, TABLE_FACTS or PUBLICATION_FACTS.
+
+When a reading counts
+    A reading says what was true at its LSN, the WAL insert position after its snapshot. Where it stands in the log says
+    less: a capture that was down, or is late, reads the catalog as it is now, and appends that before transactions that
+    it catches up; one that waits for the end of a transaction appends it after some that are newer. So as of an earlier
+    moment (``LogIndex.as_of``) readings are selected by their LSN (``dated_events``). LSNs of two histories of a server
+    cannot be compared: readings from before an event BEGUN_ANEW are all of then.
+
+    - What tables and publications are like is what the last reading by then says (``table_readings``,
+      ``publication_readings``), or the Relation of later rows.
+    - A table or publication that was first read later was as that reading says, as far as anybody knows: how it was
+      created (``known_tables``), and what is published when a capture begins.
+    - What happened between two readings is found by comparing them, whenever the second one was made: which column is
+      which (``lineage``), and whether a table was created while it was captured (``known_publications``).
+    - What the first reading after the moment shows to be altered may have been altered by then. Mostly something shows
+      whether it was; otherwise it is reported (``undated_changes``).
 """
 
 import json

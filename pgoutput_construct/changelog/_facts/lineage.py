@@ -90,6 +90,10 @@ class Lineage:
     """The seqs of descriptions whose replica identity is not completely published."""
     _uses: DescriptionUses = field(default_factory=lambda: DescriptionUses(*np.empty((4, 0), np.int64)))
 
+    def has_rows(self, description: Description) -> bool:
+        """Return whether rows have a description that were committed, or copied completely."""
+        return self._uses.last_lsn(description.seq) is not None
+
     def follows(self, reading: TableReading, description: Description) -> bool:
         """Return whether a reading was made after the last rows with a description."""
         last = self._uses.last_lsn(description.seq)
@@ -149,7 +153,7 @@ class LineageTracker:
             self._use(uses_of(index), sent)
             self._last_seq = index.last_seq
             if self._first_reading < 0:
-                return Lineage({}, {}, {})
+                return Lineage({}, {}, {}, _uses=self._uses)
             for table in self._tables.values():
                 if table.due and table.readings:
                     self._number(table, sent)

@@ -71,7 +71,8 @@ class CatalogState:
     dropped: set[int] = field(default_factory=set)
     """The OIDs of tables that were dropped."""
     since: dict[int, int] = field(default_factory=dict)
-    """By table OID: the facts were still unchanged when all messages before this seq had been received."""
+    """By table OID, 0 for publications: the facts were still unchanged when all messages before this seq had been
+    received."""
 
     @classmethod
     def from_index(cls, index: SegmentIndex) -> "CatalogState":
@@ -118,7 +119,7 @@ class CatalogState:
 
     def note_unchanged(self, start: int, locked: Collection[int]) -> None:
         """Note that the facts are unchanged in a reading that began when everything before ``start`` was received."""
-        self.since |= {oid: start for oid in self.tables if oid not in locked}
+        self.since |= {0: start} | {oid: start for oid in self.tables if oid not in locked}
 
     def _table_changes(
         self, reading: CatalogReading, locked: Collection[int], described: Mapping[int, RelationShape]
