@@ -311,7 +311,7 @@ class TimelineFollower:
         Args:
             moment: Take in what ended by then, and copies that were complete or made by then; None: all.
         """
-        self._last_seq, self._lsn, _ = moment or (_INT64_MAX, None, None)
+        self._moment = moment or LogMoment(_INT64_MAX)
         self._generation = 0
         self.copies: list[TableCopy] = []
         """The copies that have a place."""
@@ -351,13 +351,14 @@ class TimelineFollower:
 
     def _new(self, index: LogIndex) -> pa.Table:
         rows = without_lost_history(index.transactions, self._lost)
-        is_new = pc.and_(pc.greater_equal(rows["seq"], self._next_seq), pc.less_equal(rows["seq"], self._last_seq))
+        is_new = pc.and_(pc.greater_equal(rows["seq"], self._next_seq), pc.less_equal(rows["seq"], self._moment.seq))
         return rows.filter(pc.and_(is_new, pc.not_equal(rows["outcome"], ABORTED)))
 
     def _with_places(self, copies: Iterable[TableCopy], complete_lsn: int) -> list[TableCopy]:
         """Return the copies whose places are known, not of what was pruned, or lost."""
         placed = takewhile(lambda copy: copy.snapshot.lsn <= complete_lsn, copies)
-        known = (copy for copy in placed if copy.seq <= self._last_seq or copy.snapshot.lsn <= (self._lsn or 0))
+        last_seq, lsn = self._moment.seq, self._moment.lsn or 0
+        known = (copy for copy in placed if copy.seq <= last_seq or copy.snapshot.lsn <= lsn)
         return [copy for copy in known if copy.since_lsn >= self.begins and not _is_lost(copy, self._lost)]
 
     def order(

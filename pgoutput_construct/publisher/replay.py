@@ -139,16 +139,14 @@ def replay(
 
     Raises:
         ReplayError: A table has rows, or lacks columns; the server cannot be reached, cannot apply a change, or is too
-            old; the log has nothing up to ``until``.
+            old; the log has no commit up to ``until``.
         PgoutputError: The log cannot be read.
     """
-    index = ChangeLog(log).index
-    moment = LogMoment(index.last_seq) if until is None else moment_at(index, until)
-    if moment.seq < index.first_seq:
-        raise PgoutputError(f"{log}: the log begins after {until}: choose a later LSN or time")
-    feed = _ReplayFeed(log, moment, has_dropped=has_dropped)
-    if until is not None and not feed.order().end:
-        raise ReplayError(f"the log has no commit at or before {until}: choose a later LSN or time")
+    opened = ChangeLog(log)
+    moment = LogMoment(opened.index.last_seq) if until is None else moment_at(opened.index, until)
+    feed = _ReplayFeed(log, moment, has_dropped=has_dropped) if moment.seq >= opened.index.first_seq else None
+    if feed is None or (until is not None and not feed.order().end):
+        raise ReplayError(f"{opened.store}: the log has no commit at or before {until}: choose a later LSN or time")
     with connected(into) as connection:
         _check_target(connection, feed.targets)
         created = create_tables(connection, feed.targets)
