@@ -164,8 +164,7 @@ def docs() -> None:
 
 ROOT = Path(__file__).parents[1]
 USES = {
-    each.__name__: each
-    for each in (cli, changelog, columnar, postgres, publisher, testing, metrics, spark, demo, docs)
+    each.__name__: each for each in (cli, changelog, columnar, postgres, publisher, testing, metrics, spark, demo, docs)
 }
 USES["lakes"] = lakes
 
