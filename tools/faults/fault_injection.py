@@ -93,12 +93,12 @@ class Breaking:
         The server sets its slot back to where a checkpoint saved it, so that the next capture compares the log's end.
         """
         with self.connect() as connection:
-            self._wait(lambda: not connection.execute(_RUNNING).fetchall(), _SEGMENT_SECONDS)
+            self._wait(lambda: not connection.execute(_RUNNING).fetchall(), _CONNECT_SECONDS)
             connection.execute(f"BEGIN; {_GHOSTS}".encode())
             ((xid,),) = connection.execute("SELECT pg_current_xact_id()::xid::text::bigint").fetchall()
-            self._wait(lambda: xid in self._open(), _SEGMENT_SECONDS if self._streams() else 0.0)
+            self._wait(lambda: xid in self._open(), _CONNECT_SECONDS if self._streams() else 0.0)
             connection.execute("ROLLBACK")
-        self._wait(lambda: xid not in self._open(), _SEGMENT_SECONDS)
+        self._wait(lambda: xid not in self._open(), _CONNECT_SECONDS)
         killed = self.process.kill()
         self.counts.kills += killed
         self.counts.rollbacks += killed and self._ends_with(xid)
