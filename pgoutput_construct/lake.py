@@ -10,10 +10,10 @@ A warehouse is what ``replicate`` writes. Its notes say which datasets it has: o
 ``pyiceberg``, which have to be installed for them.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +25,8 @@ with needing("changelog"):
     import pyarrow.parquet as pq
 
     from pgoutput_construct.changelog._store.address import open_store
-    from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
+    from pgoutput_construct.changelog._store.json_notes import from_json, read_note
+    from pgoutput_construct.changelog._store.store import Address, LogStore
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.identifiers import normal_name
 
@@ -49,6 +50,7 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
 }
 """Arrow's types by the names of Spark's, in which a note of Parquet has the columns."""
 
+_DECIMAL: Final = re.compile(r"decimal\(([1-9]|[12]\d|3[0-8]), ?(\d\d?)\)")
 _METADATA: Final = re.compile(r"v(\d+)(\.gz)?\.metadata\.json")
 _PLACES: Final = pa.schema([("file", pa.string()), ("row", pa.int64())])
 
@@ -111,8 +113,8 @@ def tables(warehouse: Address) -> list[str]:
         PgoutputError: There is no warehouse, or it cannot be read.
     """
     store = open_store(warehouse, private=False)
-    _format(store)
-    return sorted(note["table"] for note in _notes(store) if not note["is_history"])
+    _progress(store)
+    return sorted(note.table for note in _notes(store) if not note.is_history)
 
 
 def status(warehouse: Address) -> WarehouseStatus:
@@ -125,29 +127,25 @@ def status(warehouse: Address) -> WarehouseStatus:
         PgoutputError: There is no warehouse, or it cannot be read.
     """
     store = open_store(warehouse, private=False)
-    with _explained(store):
-        progress = _progress(store)
-        applied, troubled = progress.get("applied"), progress.get("troubled", {})
-        if applied is None:
-            applied = progress["seq"] if progress["done"] else -1
-        own = {int(oid): int(seq) for oid, seq in progress.get("own_seqs", {}).items()}
-        adopted = int(progress.get("adopted", 0))  # batches up to this one were of a previous log
-        found = []
-        for note in _notes(store):
-            is_previous = note["batch"] <= adopted  # then its seq and its OID are those of that log
-            seq = -1 if is_previous else max(note["seq"], own.get(note["oid"], applied))
-            trouble = troubled.get(note["table"])
-            found.append(TableStatus(note["table"], note["is_history"], seq, trouble, is_previous))
-        known = {each.table for each in found}
-        found += [TableStatus(name, False, -1, reason) for name, reason in troubled.items() if name not in known]
-        return WarehouseStatus(
-            str(store),
-            progress["format"],
-            progress["batch"],
-            progress["done"],
-            progress.get("log"),
-            tuple(sorted(found, key=lambda each: (each.table, each.history))),
-        )
+    progress = _progress(store)
+    applied = progress.applied
+    if applied is None:
+        applied = progress.seq if progress.done else -1
+    found = []
+    for note in _notes(store):
+        is_previous = note.batch <= progress.adopted  # then its seq and its OID are those of that log
+        seq = -1 if is_previous else max(note.seq, progress.own_seqs.get(note.oid, applied))
+        found.append(TableStatus(note.table, note.is_history, seq, progress.troubled.get(note.table), is_previous))
+    known = {each.table for each in found}
+    found += [TableStatus(name, False, -1, reason) for name, reason in progress.troubled.items() if name not in known]
+    return WarehouseStatus(
+        str(store),
+        progress.format,
+        progress.batch,
+        progress.done,
+        progress.log,
+        tuple(sorted(found, key=lambda each: (each.table, each.history))),
+    )
 
 
 def locate(warehouse: Address, table: str, *, history: bool = False) -> Location:
@@ -164,7 +162,7 @@ def locate(warehouse: Address, table: str, *, history: bool = False) -> Location
         PgoutputError: There is no such warehouse or table, or it cannot be read.
     """
     store = open_store(warehouse, private=False)
-    return _location(store, _format(store), _note(store, normal_name(table), history))
+    return _location(store, _progress(store).format, _note(store, normal_name(table), history))
 
 
 def read(warehouse: Address, table: str, columns: Collection[str] | None = None, *, history: bool = False) -> pa.Table:
@@ -202,7 +200,7 @@ def read_batches(
             installed that reads the format of its tables.
     """
     store = open_store(warehouse, private=False)
-    kind, note = _format(store), _note(store, normal_name(table), history)
+    kind, note = _progress(store).format, _note(store, normal_name(table), history)
     found = _location(store, kind, note)
     if kind == "delta":
         return _read_delta(found, columns)
@@ -213,64 +211,97 @@ def read_batches(
     return pa.RecordBatchReader.from_batches(chosen, _parquet_batches(store, found, chosen))
 
 
-def _format(store: LogStore) -> str:
-    with _explained(store):
-        return str(_progress(store)["format"])
+@dataclass(frozen=True)
+class _Progress:
+    """What is read of the note of a warehouse (``spark/_replicate/warehouse_notes``)."""
+
+    format: str
+    batch: int = 0
+    seq: int = -1
+    done: bool = True
+    applied: int | None = None
+    troubled: Mapping[str, str] = field(default_factory=dict)
+    own_seqs: Mapping[int, int] = field(default_factory=dict)
+    adopted: int = 0
+    log: Mapping[str, Any] | None = None
+    schema_column: str = ""
+    catalog: str | None = None
 
 
-def _progress(store: LogStore) -> dict[str, Any]:
-    return dict(json.loads(store.read(_PROGRESS)))
+@dataclass(frozen=True)
+class _SparkField:
+    name: str
+    type: Any
 
 
-@contextmanager
-def _explained(store: LogStore) -> Iterator[None]:
-    """Raise PgoutputError for a warehouse that does not exist, or whose own note is damaged."""
-    try:
-        yield
-    except PgoutputError as error:
-        if isinstance(error, MissingFileError):
-            raise PgoutputError(f"{store}: no warehouse here (no table was replicated into it)") from None
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PgoutputError(f"{store.path_of(_PROGRESS)}: invalid metadata of a warehouse: {error}") from None
+@dataclass(frozen=True)
+class _SparkStruct:
+    fields: tuple[_SparkField, ...] = ()
 
 
-def _notes(store: LogStore) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True)
+class _Details:
+    """What the note of a table of Parquet stores in addition."""
+
+    path: str = ""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    deleted: Mapping[str, Any] = field(default_factory=dict)
+    schema: _SparkStruct = field(default_factory=_SparkStruct)
+
+
+@dataclass(frozen=True)
+class _Note:
+    """What is read of the note of a table."""
+
+    directory: str
+    is_history: bool
+    table: str
+    oid: int
+    batch: int
+    seq: int
+    details: _Details
+
+
+def _progress(store: LogStore) -> _Progress:
+    """Read the note of a warehouse; raise PgoutputError if it is damaged, or does not exist."""
+    what, remedy = "invalid metadata of a warehouse", "replicate into another warehouse"
+    progress = read_note(store, _PROGRESS, _Progress, what=what, remedy=remedy)
+    if progress is None:
+        raise PgoutputError(f"{store}: no warehouse here (no table was replicated into it)")
+    return progress
+
+
+def _notes(store: LogStore) -> Iterator[_Note]:
+    what, remedy = "the note of a table is damaged", "write the table from scratch: replicate --resync TABLE"
     for name in sorted(name for name in store.files(_NOTES) if name.endswith(".json")):
-        try:
-            note = dict(json.loads(store.read(f"{_NOTES}/{name}")))
-            yield {key: note[key] for key in ("directory", "is_history", "table", "oid", "batch", "seq", "details")}
-        except MissingFileError:  # its table was removed meanwhile
-            continue
-        except (ValueError, KeyError, TypeError) as error:
-            place = store.path_of(f"{_NOTES}/{name}")
-            raise PgoutputError(f"{place}: the note of a table is damaged: {error}") from None
+        note = read_note(store, f"{_NOTES}/{name}", _Note, what=what, remedy=remedy)
+        if note is not None:  # None: its table was removed meanwhile
+            yield note
 
 
-def _note(store: LogStore, table: str, history: bool) -> dict[str, Any]:
-    known = {note["table"]: note for note in _notes(store) if note["is_history"] == history}
+def _note(store: LogStore, table: str, history: bool) -> _Note:
+    known = {note.table: note for note in _notes(store) if note.is_history == history}
     if table not in known:
         what = "history of the table" if history else "table"
         raise PgoutputError(f"{store}: no {what} {table}: it has {', '.join(sorted(known)) or 'none yet'}")
     return known[table]
 
 
-def _location(store: LogStore, kind: str, note: Mapping[str, Any]) -> Location:
-    directory, details = note["directory"], note["details"]
+def _location(store: LogStore, kind: str, note: _Note) -> Location:
+    directory, details = note.directory, note.details
     place, shared, _ = directory.partition("@")
     if shared:
-        name = _progress(store)["schema_column"]
+        name = _progress(store).schema_column
         raise PgoutputError(
-            f"{store}: {note['table']} is in the table {place}, which schemas share: read that as a table of {kind}, "
+            f"{store}: {note.table} is in the table {place}, which schemas share: read that as a table of {kind}, "
             f"with a condition on its column {name!r}, or this one with pgoutput_construct.spark.read_current"
         )
     if kind == "delta":
         return Location(kind, store.path_of(directory))
     if kind == "iceberg":
         return Location(kind, store.path_of(_iceberg_metadata(store, directory)))
-    rows = (details["path"], *details.get("changes", {}))
-    deleted = details.get("deleted", ())
-    return Location(kind, store.shown, tuple(_data_files(store, rows)), tuple(_data_files(store, deleted)))
+    rows, deleted = _data_files(store, (details.path, *details.changes)), _data_files(store, details.deleted)
+    return Location(kind, store.shown, tuple(rows), tuple(deleted))
 
 
 def _data_files(store: LogStore, directories: Collection[str]) -> Iterator[str]:
@@ -331,8 +362,8 @@ def _as_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _schema(note: Mapping[str, Any]) -> pa.Schema:
-    return pa.schema([(each["name"], _arrow_type(each["type"])) for each in note["details"]["schema"]["fields"]])
+def _schema(note: _Note) -> pa.Schema:
+    return pa.schema([(each.name, _arrow_type(each.type)) for each in note.details.schema.fields])
 
 
 def _arrow_type(kind: Any) -> pa.DataType:
@@ -343,10 +374,11 @@ def _arrow_type(kind: Any) -> pa.DataType:
         case {"type": "map", "keyType": key, "valueType": value}:
             return pa.map_(_arrow_type(key), _arrow_type(value))
         case {"type": "struct", "fields": fields}:
-            return pa.struct([(each["name"], _arrow_type(each["type"])) for each in fields])
-        case str() if kind.startswith("decimal("):
-            precision, scale = kind.removeprefix("decimal(").removesuffix(")").split(",")
-            return pa.decimal128(int(precision), int(scale))
+            return pa.struct(
+                [(each.name, _arrow_type(each.type)) for each in from_json(tuple[_SparkField, ...], fields)]
+            )
+        case str() if decimal := _DECIMAL.fullmatch(kind):
+            return pa.decimal128(int(decimal[1]), int(decimal[2]))
         case str() if kind in _TYPES:
             return _TYPES[kind]
     raise PgoutputError(f"a column has Spark's type {kind}, which is not known here: read it with read_current")
@@ -362,7 +394,7 @@ def _iceberg_metadata(store: LogStore, directory: str) -> str:
     folder = f"{directory.replace('.', '/', 1) if '.' in directory else f'_/{directory}'}/metadata"
     names = {int(found[1]): name for name in store.files(folder) if (found := _METADATA.fullmatch(name))}
     if not names:
-        catalog = _progress(store).get("catalog")
+        catalog = _progress(store).catalog
         place = f"the table is in the catalog {catalog!r}: open it there" if catalog else "the table was lost"
         raise PgoutputError(f"{store.path_of(folder)}: no metadata of Iceberg: {place}")
     return f"{folder}/{names[max(names)]}"

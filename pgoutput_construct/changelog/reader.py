@@ -23,7 +23,8 @@ from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._segment.segment_schema import parts_of
 from pgoutput_construct.changelog._store.address import open_store
-from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
+from pgoutput_construct.changelog._store.json_notes import from_json, read_note
+from pgoutput_construct.changelog._store.store import Address, LogStore
 from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
@@ -254,9 +255,8 @@ class LogIdentity:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Parse the result of ``to_json``; raise KeyError for anything else."""
-        identifier, database, slot = (str(content[name]) for name in ("system_identifier", "database", "slot"))
-        return cls(identifier, database, slot, content.get("id"))
+        """Parse the result of ``to_json``; raise ValueError for anything else."""
+        return from_json(cls, content)
 
     def to_json(self) -> dict[str, Any]:
         """Return the identity as values of JSON."""
@@ -291,16 +291,15 @@ def identity_of(log: ChangeLog) -> LogIdentity:
     return LogIdentity(options.system_identifier, options.database, options.slot, _read(log.store))
 
 
+@dataclass(frozen=True)
+class _IdentityNote:
+    id: str
+
+
 def _read(store: LogStore) -> str | None:
-    try:
-        return str(json.loads(store.read(_FILE))["id"])
-    except MissingFileError:
-        return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise ChangeLogError(
-            f"{store.path_of(_FILE)}: damaged: {error}; write "
-            f'{{"id": "..."}} with the id that a warehouse recorded (_warehouse.json), or remove it'
-        ) from error
+    remedy = 'write {"id": "..."} with the id that a warehouse recorded (_warehouse.json), or remove it'
+    note = read_note(store, _FILE, _IdentityNote, remedy=remedy)
+    return None if note is None else note.id
 
 
 def index_as_of(log: ChangeLog, moment: LogMoment | int) -> LogIndex:

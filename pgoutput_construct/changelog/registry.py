@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._segment.prune_note import first_promised, read_pruned
 from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.json_notes import read_note
 from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
@@ -146,14 +147,8 @@ def _put_back(store: LogStore, name: str, content: bytes | None) -> None:
 
 
 def _read(store: LogStore, name: str) -> RegisteredReader | None:
-    file = _file(name)
-    try:
-        reader = RegisteredReader(**json.loads(store.read(file)))
-        return replace(reader, name=name, next_seq=int(reader.next_seq), lsn=Lsn(reader.lsn), time=float(reader.time))
-    except MissingFileError:
-        return None
-    except (ValueError, TypeError) as error:
-        raise ChangeLogError(f"{store.path_of(file)}: damaged: {error}; register the reader again") from error
+    reader = read_note(store, _file(name), RegisteredReader, remedy="register the reader again", exact=True)
+    return None if reader is None else replace(reader, name=name)
 
 
 def next_seq_at(log: ChangeLog, lsn: int) -> int:

@@ -172,10 +172,11 @@ class _Verification:
     def _compare_statistics(self, segment: Segment, table: pa.Table) -> None:
         """Compare Parquet's statistics with the rows: other readers skip rows by them, and no checksum covers them."""
         try:
-            metadata = pq.read_metadata(pa.BufferReader(read_tail(segment.store, segment.name)))
-            wrong = _wrong_statistics(metadata, table)
+            tail = read_tail(segment.store, segment.name)
         except MissingFileError:  # compacted since
             return
+        try:
+            wrong = _wrong_statistics(pq.read_metadata(pa.BufferReader(tail)), table)
         except DAMAGE as error:
             self.problem(str(damaged(segment.path, error)))
             return

@@ -4,11 +4,12 @@ import json
 import posixpath
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from threading import Condition, Lock
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.json_notes import read_note
 from pgoutput_construct.changelog._store.store import Address, LogLock, is_uri
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.publisher.refusals import Refusal
@@ -95,7 +96,7 @@ class Slots:
         """Read those of the file, if it exists, and lock it against other publishers; raises PgoutputError."""
         if self._file is not None:
             try:
-                self._slots = _slots(self._file.open(), str(self._file))
+                self._slots = self._file.open()
             except PgoutputError:
                 self._file.close()
                 raise
@@ -393,37 +394,6 @@ def _ignored(known: Collection[ClientTable], tables: Mapping[ClientTable, Collec
             yield table.relation_oid
 
 
-def _slots(kept: Any, file: str) -> dict[str, Slot]:
-    try:
-        found = {name: Slot(**row) for name, row in kept.items()}
-        for slot in found.values():
-            _check_types(slot)
-            slot.tables = None if slot.tables is None else [_client_table(table) for table in slot.tables]
-        return {name: Slot(**asdict(slot) | {"confirmed": Lsn(slot.confirmed)}) for name, slot in found.items()}
-    except (ValueError, TypeError, AttributeError) as error:
-        raise PgoutputError(f"{file}: invalid slots file: {error}. Name another file, or remove it") from error
-
-
-def _check_types(slot: Slot) -> None:
-    if slot.tables is None:
-        slot = replace(slot, tables=[])
-    for name, value in asdict(Slot("", tables=[])).items():
-        if type(found := getattr(slot, name)) is not type(value):
-            raise ValueError(f"{name} of slot {slot.name!r} is {found!r}")
-    if not all(type(oid) is int for oid in slot.missed):
-        raise ValueError(f"missed of slot {slot.name!r} must contain OIDs")
-
-
-def _client_table(noted: Any) -> ClientTable:
-    """Parse an entry of the slots file: [OID, name], or an OID alone in older files."""
-    match noted:
-        case int(oid) | [int(oid), None]:
-            return ClientTable(oid)
-        case [int(oid), [str(namespace), str(name)]]:
-            return ClientTable(oid, (namespace, name))
-    raise ValueError(f"{noted!r} is no table")
-
-
 def _check_name(name: str) -> None:
     """Check a name as ReplicationSlotValidateName() does."""
     if (
@@ -434,6 +404,18 @@ def _check_name(name: str) -> None:
     ):
         hint = "Replication slot names may only contain lower case letters, numbers, and the underscore character."
         raise Refusal("42602", f'replication slot name "{name}" is not valid', hint=hint)
+
+
+@dataclass
+class _NotedSlot(Slot):
+    """A slot as the file has it."""
+
+    tables: list[ClientTable | int] | None = None  # type: ignore[assignment]
+    """In older files, OIDs alone."""
+
+    def slot(self) -> Slot:
+        tables = self.tables and [ClientTable(each) if isinstance(each, int) else each for each in self.tables]
+        return Slot(**{**vars(self), "confirmed": Lsn(self.confirmed), "tables": tables})
 
 
 class _SlotsFile:
@@ -449,16 +431,15 @@ class _SlotsFile:
     def __str__(self) -> str:
         return self._store.path_of(self._name)
 
-    def open(self) -> Any:
-        """Lock the file against other publishers; return its content, {} for a new one; raises PgoutputError."""
+    def open(self) -> dict[str, Slot]:
+        """Lock the file against other publishers; return its slots, none for a new one; raises PgoutputError."""
         try:
             self._lock = self._store.lock(self._name)
         except ChangeLogError as error:
             raise PgoutputError(f"{self}: {error}; each publisher has a file of its own (--slots)") from error
-        try:
-            return json.loads(self._store.read(self._name)) if self._store.has(self._name) else {}
-        except ValueError as error:
-            raise PgoutputError(f"{self}: invalid slots file: {error}. Name another file, or remove it") from error
+        what, remedy = "invalid slots file", "name another file, or remove it"
+        noted = read_note(self._store, self._name, dict[str, _NotedSlot], what=what, remedy=remedy, exact=True) or {}
+        return {name: each.slot() for name, each in noted.items()}
 
     def write(self, content: Any) -> None:
         """Replace the file, durably; raises PgoutputError, also where another publisher has it now."""

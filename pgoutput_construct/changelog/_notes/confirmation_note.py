@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Self
 
 from pgoutput_construct.changelog._segment.footer import Segment
-from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
+from pgoutput_construct.changelog._store.json_notes import read_note as read_json
+from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
@@ -92,22 +93,12 @@ def reached_lsn(store: LogStore, segments: Sequence[Segment]) -> Lsn:
 
 def read_note(store: LogStore) -> Note:
     """Read the note of a log; without one, nothing was confirmed. Raises ChangeLogError if it is damaged."""
-    try:
-        content = json.loads(store.read(NOTE_NAME))
-        timeline, seq = content.get("timeline"), int(content.get("next_seq", 0))
-        names = {name: content.get(name) for name in ("timeline_origin", "slot")}
-        told = tuple(map(int, content.get("told", ())))
-        confirmed, number = Lsn(content["confirmed_lsn"]), None if timeline is None else int(timeline)
-        since = content.get("told_from")
-        known = int(confirmed if since is None else since)
-        return Note(confirmed, seq, number, **names, told=told, told_from=known).including(confirmed)
-    except MissingFileError:
+    remedy = "remove it to continue: it only serves to notice that the slot was moved"
+    note = read_json(store, NOTE_NAME, Note, remedy=remedy)
+    if note is None:
         return Note()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        place = store.path_of(NOTE_NAME)
-        raise ChangeLogError(
-            f"{place}: damaged; remove it to continue: it only serves to notice that the slot was moved"
-        ) from error
+    since = note.confirmed_lsn if note.told_from is None else note.told_from
+    return replace(note, told_from=int(since)).including(note.confirmed_lsn)
 
 
 def note_after(position: Lsn, next_seq: int, options: LogOptions | None) -> Note:

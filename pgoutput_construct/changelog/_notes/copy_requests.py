@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.changelog._store.json_notes import read_note
+from pgoutput_construct.changelog._store.store import LogStore
 
 __all__ = [
     "CopyRequest",
@@ -76,14 +76,4 @@ def _file(request: CopyRequest) -> str:
 
 
 def _read(store: LogStore, file: str) -> CopyRequest | None:
-    try:
-        content = json.loads(store.read(file))
-        tables = tuple((str(namespace), str(name)) for namespace, name in content["tables"])
-        workers = None if content.get("workers") is None else int(content["workers"])
-        return CopyRequest(tables, str(content.get("reason", "")), workers, str(content["number"]))
-    except MissingFileError:
-        return None
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ChangeLogError(
-            f"{store.path_of(file)}: damaged: it should request copies of tables; remove it: {error}"
-        ) from error
+    return read_note(store, file, CopyRequest, remedy="it should request copies of tables; remove it")

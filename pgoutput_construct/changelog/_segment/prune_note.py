@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from pgoutput_construct.changelog._segment.segment_index import InheritedEvent
-from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.changelog._store.json_notes import read_note
+from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = ["Pruned", "first_kept", "first_promised", "read_pruned", "write_pruned"]
@@ -18,7 +18,7 @@ _FILE: Final = "pruned.json"
 class Pruned:
     """What was pruned from a log."""
 
-    first_seq: int = 0
+    first_seq: int
     """The first retained seq."""
     lsn: Lsn = field(default_factory=Lsn)
     """All transactions that ended before this LSN were removed."""
@@ -36,17 +36,8 @@ class Pruned:
 
 def read_pruned(store: LogStore) -> Pruned:
     """Return what was pruned from a log; raises ChangeLogError if the file that says so is damaged."""
-    try:
-        note = json.loads(store.read(_FILE))
-        lsn, time, planned = Lsn(note.get("lsn", 0)), Timestamp(note.get("time", 0)), int(note.get("planned", 0))
-        copied = tuple(map(int, note.get("copied", ())))
-        publications = tuple(InheritedEvent(*event) for event in note.get("publications", ()))
-        return Pruned(int(note["first_seq"]), lsn, time, planned, copied, publications)
-    except MissingFileError:
-        return Pruned()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        place = store.path_of(_FILE)
-        raise ChangeLogError(f"{place}: damaged: it should have the first retained seq of the log: {error}") from error
+    remedy = 'restore it from a backup, or write {"first_seq": N} with the first seq of the first segment'
+    return read_note(store, _FILE, Pruned, remedy=remedy) or Pruned(0)
 
 
 def write_pruned(store: LogStore, pruned: Pruned) -> None:

@@ -1,8 +1,9 @@
-"""Files of a change log by name, in a directory or an object store. Knows nothing of what the files hold.
+"""Files of a change log by name, in a directory or an object store. Knows nothing of what the files mean.
 
 In: names and bytes. Out: complete files, and a lock for each purpose (capture, maintenance). ``store`` is the
 interface; ``local_store`` implements it for a directory, ``remote_store`` for whatever pyarrow or fsspec can open,
-``address`` chooses between them. Start reading at ``store``. Nothing here is public; users pass a path or a URL.
+``address`` chooses between them. ``json_notes`` reads small files of JSON as the types that they are to have. Start
+reading at ``store``. Nothing here is public; users pass a path or a URL.
 
 Invariants:
 

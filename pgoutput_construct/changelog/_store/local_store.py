@@ -24,8 +24,11 @@ from pgoutput_construct.errors import ChangeLogError
 __all__ = ["LocalStore"]
 
 _MODE_NAME: Final = ".file-mode"
+_MODE_BYTES: Final = 80
 _OWN: Final = 0o600
 _ALL: Final = 0o666
+_AS_IT_IS: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""Temporary files are opened without following a link, which could lead out of the log, or waiting for a pipe."""
 
 
 class LocalStore(LogStore):
@@ -76,7 +79,12 @@ class LocalStore(LogStore):
 
     def has(self, name: str) -> bool:
         """Return whether a file exists."""
-        return (self.directory / name).exists()
+        with self.explained("cannot be read", name):
+            try:
+                (self.directory / name).stat()
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            return True
 
     def modified(self, name: str) -> float:
         """Return when a file was last written: seconds since 1970."""
@@ -86,7 +94,10 @@ class LocalStore(LogStore):
     def open(self, name: str) -> pa.NativeFile:
         """Open a file for random access."""
         with self.explained("cannot be read", name):
-            return pa.OSFile(str(self.directory / name))
+            path = self.directory / name
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise OSError("it is not a regular file")
+            return pa.OSFile(str(path))
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
@@ -150,10 +161,9 @@ class LocalStore(LogStore):
 
     def _file_mode(self) -> int | None:
         """Return the mode that was set for the log's files; None if none was."""
-        try:
-            text = (self.directory / _MODE_NAME).read_text("ascii", "replace")
-        except (FileNotFoundError, NotADirectoryError):
+        if not self.has(_MODE_NAME):
             return None
+        text = self.read(_MODE_NAME, most=_MODE_BYTES).decode("ascii", "replace")
         try:
             mode = int(text, 8)
         except ValueError:
@@ -270,7 +280,7 @@ def _open_locked(temporary: Path, mode: int) -> int:
     renamed, and this attempt must not write into the file that it has renamed.
     """
     while True:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, mode)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | _AS_IT_IS, mode)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             with suppress(FileNotFoundError):
@@ -284,9 +294,11 @@ def _open_locked(temporary: Path, mode: int) -> int:
 
 
 def _remove_unlocked(temporary: Path) -> None:
-    with temporary.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
+    descriptor = os.open(temporary, os.O_RDONLY | _AS_IT_IS)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         temporary.unlink(missing_ok=True)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(descriptor)

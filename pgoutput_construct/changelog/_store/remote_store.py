@@ -12,13 +12,15 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import BinaryIO
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
-from pgoutput_construct.changelog._store.store import LogLock, LogStore, MissingFileError
+from pgoutput_construct.changelog._store.json_notes import read_note
+from pgoutput_construct.changelog._store.store import LogLock, LogStore
 from pgoutput_construct.errors import ChangeLogError
 
 __all__ = ["RemoteStore"]
@@ -137,9 +139,10 @@ class RemoteStore(LogStore):
         self._system.move(temporary, self._path(name))
 
 
-class _Owner(NamedTuple):
+@dataclass(frozen=True)
+class _Owner:
     owner: str
-    since: float
+    time: float
     """Seconds since 1970, by the clock of its machine."""
 
 
@@ -151,7 +154,7 @@ class _ClaimNote(LogLock):
         self._owner = f"{platform.node()}, process {os.getpid()}, {uuid.uuid4()}"
         self._renewed = 0.0
         other = self._read()
-        if seconds is not None and other is not None and time.time() - other.since < seconds:
+        if seconds is not None and other is not None and time.time() - other.time < seconds:
             raise ChangeLogError(
                 f"{store}: another {purpose} is running here ({other.owner}); wait until it ends, or {seconds:.0f} "
                 "seconds if it was killed"
@@ -175,16 +178,10 @@ class _ClaimNote(LogLock):
             self._store.delete(self._name)
 
     def _read(self) -> "_Owner | None":
-        try:
-            note = json.loads(self._store.read(self._name))
-            return _Owner(str(note["owner"]), float(note["time"]))
-        except MissingFileError:
-            return None
-        except (ValueError, KeyError, TypeError) as error:
-            raise ChangeLogError(f"{self._store.path_of(self._name)}: damaged: {error}; remove it") from None
+        return read_note(self._store, self._name, _Owner, remedy="remove it")
 
     def _write(self) -> None:
-        self._store.write(self._name, json.dumps({"owner": self._owner, "time": time.time()}).encode())
+        self._store.write(self._name, json.dumps(asdict(_Owner(self._owner, time.time()))).encode())
         self._renewed = time.monotonic()
 
 

@@ -111,7 +111,11 @@ class LogStore(ABC):
 
     @abstractmethod
     def open(self, name: str) -> pa.NativeFile:
-        """Open a file for random access. Raises MissingFileError, or ChangeLogError with a remedy."""
+        """Open a file for random access.
+
+        Raises MissingFileError, or ChangeLogError with a remedy, also for what is no regular file: reading a pipe would
+        wait for a writer, a device has no end.
+        """
 
     @abstractmethod
     def writing(self, name: str) -> AbstractContextManager[BinaryIO]:
@@ -162,11 +166,17 @@ class LogStore(ABC):
     def sweep(self) -> None:
         """Remove unfinished files of writers that were killed."""
 
-    def read(self, name: str, last: int | None = None) -> bytes:
-        """Return the content of a file, or only its ``last`` bytes. Raises like ``open``."""
+    def read(self, name: str, last: int | None = None, most: int | None = None) -> bytes:
+        """Return the content of a file, or only its ``last`` bytes.
+
+        Raises like ``open``, and ChangeLogError for a file of more than ``most`` bytes.
+        """
         with self.explained("cannot be read", name), self.open(name) as file:
+            size = file.size()
+            if most is not None and size > most:
+                raise ChangeLogError(f"{self.path_of(name)}: has {size} bytes; at most {most} are read")
             if last is not None:
-                file.seek(max(0, file.size() - last))
+                file.seek(max(0, size - last))
             content: bytes = file.read()
             return content
 

@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit, urlunsplit
 
 from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.json_notes import from_json, parse_json, read_note
 from pgoutput_construct.changelog._store.local_store import LocalStore
-from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
+from pgoutput_construct.changelog._store.store import Address, LogStore
 from pgoutput_construct.changelog.reader import LogIdentity
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition, Table, table_of_directory
@@ -26,17 +27,6 @@ _NOWHERE: ChangePosition = (-1, -1)
 _FOLDER: Final = "_datasets"
 _SHAPES: Final = "_shapes"
 _PROGRESS: Final = "_warehouse.json"
-_DAMAGED: Final = {
-    False: (
-        "invalid metadata of a warehouse",
-        "choose another warehouse, or remove the file: the tables are then written again from the log",
-    ),
-    True: (
-        "the note of a table, or of its history, is damaged",
-        "remove the file, or give replicate --resync TABLE (resync=): the table is then written again from the log",
-    ),
-}
-"""What is wrong with a note, and the remedy: by whether it is a dataset's."""
 _LONGEST: Final = 200  # bytes of a note's name: file systems take 255
 _AT_ONCE: Final = 8
 _DIGITS: Final = 32  # of SHA-256, in hexadecimal: 128 bits
@@ -189,17 +179,41 @@ class Version:
         commit_lsn, place = self.last
         return asdict(self) | {"last": {"commit_lsn": str(Lsn(commit_lsn)) if commit_lsn >= 0 else None, "seq": place}}
 
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read the result of ``to_json``; raise KeyError, TypeError or ValueError for anything else."""
-        shape = {**content["shape"], **{name: tuple(content["shape"][name]) for name in ("current", "key_columns")}}
-        for name in ("added", "copied"):
-            if shape.get(name) is not None:
-                shape[name] = tuple(shape[name])
-        lsn = content["last"]["commit_lsn"]
-        last = (_NOWHERE[0] if lsn is None else int(Lsn(lsn)), int(content["last"]["seq"]))
+
+@dataclass(frozen=True)
+class _LastNote:
+    commit_lsn: Lsn | None
+    seq: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _VersionNote:
+    """A version as ``Version.to_json`` and ``Warehouse.commit_text`` write it."""
+
+    table: str
+    oid: int
+    batch: int
+    seq: int
+    last: _LastNote
+    shape: VersionShape | str
+
+    def version(self, shape: VersionShape) -> Version:
+        """Return the version; raise PgoutputError if the name of its table is not one of SQL."""
+        lsn = self.last.commit_lsn
+        last = (_NOWHERE[0] if lsn is None else int(lsn), self.last.seq)
         # Earlier versions wrote keywords, and names with a dollar sign, without quotes.
-        return cls(**{**content, "table": normal_name(content["table"]), "last": last, "shape": VersionShape(**shape)})
+        return Version(normal_name(self.table), self.oid, self.batch, self.seq, last, shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _DatasetNote(_VersionNote):
+    shape: VersionShape
+    directory: str
+    is_history: bool
+    details: Mapping[str, Any]
+
+
+_NO_SHAPE: Final = VersionShape({}, (), (), "", None)
 
 
 class Moving(NamedTuple):
@@ -235,8 +249,7 @@ class Unnoted(NamedTuple):
 
     def to_dataset(self) -> "Dataset":
         """Return the dataset as far as it is known, without columns."""
-        shape = VersionShape({}, (), (), "", None)
-        version = Version(self.table, self.oid, 0, -1, _NOWHERE, shape)
+        version = Version(self.table, self.oid, 0, -1, _NOWHERE, _NO_SHAPE)
         return Dataset(self.directory, version, is_history=self.is_history)
 
 
@@ -296,17 +309,12 @@ class Progress:
     """Whether all files have timestamps in microseconds, or those that have not were reported."""
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read the result of ``to_json``; raise KeyError, TypeError or ValueError for anything else."""
-        log, lacking = content.get("log"), tuple(content.get("lacking", ()))
-        rules = tuple(dict(each) for each in content.get("rules", ()))
-        own_seqs = {int(oid): int(seq) for oid, seq in content.get("own_seqs", {}).items()}
-        given = {"log": log and LogIdentity.from_json(log), "lacking": lacking, "own_seqs": own_seqs, "rules": rules}
-        given["moving"] = tuple(Moving(*each) for each in content.get("moving", ()))
-        given["unnoted"] = tuple(Unnoted(*each) for each in content.get("unnoted", ()))
-        known = cls(**{**content, **given})
-        is_earlier = known.applied is None and known.done  # of an earlier version
-        return replace(known, applied=known.seq) if is_earlier else known
+    def read(cls, store: LogStore) -> Self | None:
+        """Read that of a warehouse, None where there is none; raises ChangeLogError if it is damaged."""
+        remedy = "choose another warehouse, or remove the file: the tables are then written again from the log"
+        known = read_note(store, _PROGRESS, cls, what="invalid metadata of a warehouse", remedy=remedy, exact=True)
+        is_earlier = known is not None and known.applied is None and known.done  # of an earlier version
+        return replace(known, applied=known.seq) if known is not None and is_earlier else known
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values that a person can read."""
@@ -372,8 +380,7 @@ class Warehouse:
 
     def progress(self) -> Progress | None:
         """Return how far it has come, None where there is no warehouse; raises PgoutputError for a damaged note."""
-        content = self._read(_PROGRESS)
-        return None if content is None else self._parsed(_PROGRESS, lambda: Progress.from_json(content))
+        return Progress.read(self.store)
 
     def existing_progress(self) -> Progress:
         """Return how far it has come; raises PgoutputError where there is no warehouse, or its note is damaged."""
@@ -457,17 +464,22 @@ class Warehouse:
     def version_of_commit(self, text: str) -> Version:
         """Return the version in the metadata of a commit; earlier versions wrote the shape itself into them.
 
-        Raises PgoutputError if they, or the file of its shape, cannot be read.
+        Raises PgoutputError if they cannot be parsed, or the file of its shape is missing, damaged or cannot be read.
         """
+        remedy = "write the table from scratch: replicate --resync TABLE (resync=)"
+        what = f"unreadable metadata of a commit: {text!r:.80}"
         try:
-            content = json.loads(text)
-            if isinstance(content["shape"], str):
-                content["shape"] = json.loads(self.store.read(_shape_name(content["shape"])))
-            return Version.from_json(content)
-        except (MissingFileError, ValueError, KeyError, TypeError) as error:
-            remedy = "write the table from scratch: replicate --resync TABLE (resync=)"
-            problem = f"{self.store}: unreadable metadata of a commit: {text!r:.80}"
-            raise PgoutputError(f"{problem}: {type(error).__name__}: {error}; {remedy}") from None
+            note = from_json(_VersionNote, parse_json(text), exact=True)
+            version = note.version(_NO_SHAPE)
+        except ValueError as error:
+            raise PgoutputError(f"{self.store}: {what}: {error}; {remedy}") from None
+        if not isinstance(note.shape, str):
+            return replace(version, shape=note.shape)
+        name = _shape_name(note.shape)
+        shape = read_note(self.store, name, VersionShape, what=what, remedy=remedy, exact=True)
+        if shape is None:
+            raise PgoutputError(f"{self.store.path_of(name)}: {what}: the file is missing; {remedy}")
+        return replace(version, shape=shape)
 
     def note_owner(self, note: str) -> NoteOwner:
         """Return the owner of a note by its name alone, which templates of names make another one."""
@@ -485,23 +497,17 @@ class Warehouse:
         self.store.delete(note_name(directory))
 
     def _dataset(self, name: str) -> Dataset | None:
-        content = self._read(name)
-        return None if content is None else self._parsed(name, lambda: _read_dataset(content, name))
-
-    def _read(self, name: str) -> dict[str, Any] | None:
-        try:
-            text = self.store.read(name)
-        except MissingFileError:
+        what = "the note of a table, or of its history, is damaged"
+        remedy = "remove the file, or give replicate --resync TABLE (resync=): the table is then written again"
+        note = read_note(self.store, name, _DatasetNote, what=what, remedy=remedy, exact=True)
+        if note is None:
             return None
-        return self._parsed(name, lambda: dict(json.loads(text)))
-
-    def _parsed(self, name: str, make: Any) -> Any:
         try:
-            return make()
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            what, remedy = _DAMAGED[name.startswith(f"{_FOLDER}/")]
-            reason = f"{type(error).__name__}: {error}"
-            raise PgoutputError(f"{self.store.path_of(name)}: {what}: {reason}; {remedy}") from None
+            if note_name(note.directory) != name:
+                raise ValueError(f"it is that of {note.directory!r}")
+            return Dataset(note.directory, note.version(note.shape), note.details, note.is_history)
+        except ValueError as error:
+            raise PgoutputError(f"{self.store.path_of(name)}: {what}: {error}; {remedy}") from None
 
 
 def spark_path(store: LogStore) -> str:
@@ -520,14 +526,3 @@ def note_name(directory: str) -> str:
     """Return the name of the note of a dataset."""
     name = directory.encode("utf-8", "surrogateescape")
     return f"{_FOLDER}/{directory if len(name) <= _LONGEST else sha256(name).hexdigest()}.json"
-
-
-def _read_dataset(content: Mapping[str, Any], name: str) -> Dataset:
-    """Return the dataset of a note; raise ValueError for a note under the name of another one."""
-    version = {key: value for key, value in content.items() if key not in ("directory", "details", "is_history")}
-    found = Dataset(
-        content["directory"], Version.from_json(version), dict(content["details"]), bool(content["is_history"])
-    )
-    if note_name(found.directory) != name:
-        raise ValueError(f"it is that of {found.directory!r}")
-    return found

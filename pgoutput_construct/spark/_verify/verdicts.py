@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.changelog._store.json_notes import read_note
+from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.wire import Lsn
 
 
@@ -73,13 +73,19 @@ class TableVerdict:
 FILE_NAME: Final = "_verify.json"
 
 
+@dataclass(frozen=True)
+class _Recorded:
+    verdict: TableVerdict
+    after: str | None
+
+
 class VerificationRecord:
     """The progress of a verification; written after each table, and after some ranges of a large one."""
 
     def __init__(self, store: LogStore, name: str = FILE_NAME) -> None:
         """Read the record that an interrupted verification has left; raises PgoutputError for a damaged one."""
         self._store, self._name = store, name
-        self._tables: dict[str, Any] = self._read()
+        self._tables = self._read()
 
     def done(self, table: str) -> TableVerdict | None:
         """Return the verdict on a table that an interrupted verification has compared completely."""
@@ -92,13 +98,16 @@ class VerificationRecord:
 
     def so_far(self, table: str) -> tuple[TableVerdict | None, str | None]:
         """Return the verdict on a table so far, and the key to resume after; None for a table that was not begun."""
-        content = self._tables.get(table)
-        return (None, None) if content is None else (_verdict(content["verdict"]), content["after"])
+        found = self._tables.get(table)
+        return (None, None) if found is None else (found.verdict, found.after)
 
     def record(self, verdict: TableVerdict, after: str | None = None) -> None:
         """Record the verdict on a table up to a key, or its end."""
-        self._tables[verdict.table] = {"verdict": verdict.to_json(), "after": after}
-        self._store.write(self._name, json.dumps(self._tables).encode())
+        self._tables[verdict.table] = _Recorded(verdict, after)
+        content = {
+            name: {"verdict": each.verdict.to_json(), "after": each.after} for name, each in self._tables.items()
+        }
+        self._store.write(self._name, json.dumps(content).encode())
 
     def discard(self, table: str) -> None:
         """Discard what was found of a table."""
@@ -108,22 +117,6 @@ class VerificationRecord:
         """Remove the record: everything was compared."""
         self._store.delete(self._name)
 
-    def _read(self) -> dict[str, Any]:
-        try:
-            content = json.loads(self._store.read(self._name))
-            for each in content.values():
-                _verdict(each["verdict"])
-            return dict(content)
-        except MissingFileError:
-            return {}
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            place = self._store.path_of(self._name)
-            raise PgoutputError(
-                f"{place}: invalid progress file of a verification: remove it to start again: {error}"
-            ) from None
-
-
-def _verdict(content: dict[str, Any]) -> TableVerdict:
-    examples = tuple(Difference(**{**each, "columns": tuple(each["columns"])}) for each in content["examples"])
-    given = {name: value for name, value in content.items() if name != "equal"}
-    return TableVerdict(**{**given, "lsn": Lsn(content["lsn"]), "examples": examples})
+    def _read(self) -> dict[str, "_Recorded"]:
+        what, remedy = "invalid progress file of a verification", "remove it to start again"
+        return read_note(self._store, self._name, dict[str, _Recorded], what=what, remedy=remedy) or {}

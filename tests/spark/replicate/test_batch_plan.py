@@ -118,7 +118,8 @@ def test_notes(tmp_path: Path) -> None:
     warehouse.write_progress(progress)
     assert warehouse.progress() == progress
     earlier = {name: value for name, value in progress.to_json().items() if name not in ("moving", "unnoted")}
-    assert Progress.from_json(earlier) == replace(progress, moving=(), unnoted=())
+    (tmp_path / "wh" / "_warehouse.json").write_text(json.dumps(earlier))
+    assert warehouse.progress() == replace(progress, moving=(), unnoted=())
     for directory in ("public.odd%20é", "public." + "é" * 120):
         warehouse.write_note(Dataset(directory, VERSION, {"path": "x"}))
         assert warehouse.dataset(directory) == Dataset(directory, VERSION, {"path": "x"})
@@ -162,9 +163,10 @@ def test_versions_in_commits_at_the_same_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["select", "a$b"])
-def test_names_of_earlier_versions(name: str) -> None:
+def test_names_of_earlier_versions(name: str, tmp_path: Path) -> None:
     """They left out double quotes that are printed now: such a table is found, and is not one that was renamed."""
-    earlier = Version.from_json(VERSION.to_json() | {"table": f"public.{name}"})
+    noted = json.dumps(VERSION.to_json() | {"table": f"public.{name}"})
+    earlier = Warehouse(tmp_path).version_of_commit(noted)
     assert earlier.table == f'public."{name}"'
 
 
