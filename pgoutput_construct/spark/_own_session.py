@@ -19,7 +19,7 @@ a setting.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -101,13 +101,16 @@ def own_session(spark: SparkSession, purpose: str) -> SparkSession:
 @contextmanager
 def active_session(spark: SparkSession) -> Iterator[None]:
     """Have a session be the active one while the block runs: Spark looks some things up in that one alone."""
-    before = SparkSession.getActiveSession()
+    before, session = SparkSession.getActiveSession(), cast("Any", spark)
     spark.createDataFrame([], T.StructType())  # the last session that did this is the active one
     try:
         yield
     finally:
         if before is not None:
             before.createDataFrame([], T.StructType())
+        else:  # as in a thread of the caller that has used no session yet
+            session._jsparkSession.clearActiveSession()
+            SparkSession._activeSession = None
 
 
 def _new_session(spark: SparkSession) -> SparkSession:

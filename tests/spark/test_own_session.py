@@ -1,6 +1,7 @@
 """Sessions of our own: the settings that count, those of the caller, which stay as they are, and their threads."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,19 @@ def test_the_settings_of_a_session_of_our_own(theirs: Any) -> None:
     assert "spark.wap.branch" not in found
     assert not {each.name for each in MATTERING} & (found.keys() - FIXED.keys())
     assert (theirs.conf.getAll, SparkSession.getActiveSession()) == (before, active)
+
+
+def test_a_thread_without_an_active_session_has_none_afterwards(theirs: Any) -> None:
+    """A program's next query there runs in the session that it names, not in ours."""
+
+    def use() -> tuple[Any, Any, Any]:
+        before, session = SparkSession.getActiveSession(), own_session(theirs, "a test")
+        with active_session(session):
+            during = SparkSession.getActiveSession()
+        return before, during is session, SparkSession.getActiveSession()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(use).result() == (None, True, None)
 
 
 def test_threads_have_the_local_properties_of_the_caller(theirs: Any) -> None:

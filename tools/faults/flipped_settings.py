@@ -284,7 +284,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(flipped: FlippedSettings, options: argparse.Namespace) -> int:
     began, totals = time.monotonic(), Counter[str]()
-    print(f"without: {flipped.begin() or flipped.expected}; {time.monotonic() - began:.0f} s", flush=True)
+    if problems := flipped.begin():
+        print(f"without a change of settings: {problems}", file=sys.stderr)
+        return 2
+    print(f"without: {flipped.expected}; {time.monotonic() - began:.0f} s", flush=True)
     chosen = list(_chosen(flipped.spark, options))
     for number, setting in enumerate(chosen, 1):
         if time.monotonic() - began > options.seconds:
@@ -300,7 +303,7 @@ def _run(flipped: FlippedSettings, options: argparse.Namespace) -> int:
         if not number % 20:
             print(f"[{number}/{len(chosen)}, {time.monotonic() - began:.0f} s] {dict(totals)}", flush=True)
     print(f"{len(chosen)} settings in {time.monotonic() - began:.0f} s: {dict(totals)}")
-    return 1 if totals["different"] else 0
+    return 1 if totals["different"] or totals["not tried"] else 0
 
 
 def _chosen(spark: "SparkSession", options: argparse.Namespace) -> Iterator[Setting]:
