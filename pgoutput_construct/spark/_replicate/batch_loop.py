@@ -258,7 +258,7 @@ def replicate(
         is_maintained = maintains if maintains is not None else not once
         maintenance.count(() if once else all_tables.directories, 0)  # what was replaced before is removed in its time
         known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
-        all_tables.attach(known, adopt)
+        all_tables.attach(known, adopt, lock.check)
         warned, batches = set[Lack](), list[Batch]()
 
         def advance_to(target: int, lsn: Lsn | None = None) -> None:

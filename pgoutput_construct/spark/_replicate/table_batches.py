@@ -27,7 +27,7 @@ a later batch begins there.
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import uuid4
@@ -211,11 +211,11 @@ class WarehouseTables:
         """The seq that the next batch must reach: an interrupted one may have brought tables up to it."""
         return self._known.progress.seq
 
-    def attach(self, log: ChangeLog, adopt: bool) -> None:
+    def attach(self, log: ChangeLog, adopt: bool, check: Callable[[], None]) -> None:
         """Make a log that of the warehouse, and register the warehouse as its reader.
 
         Raises ChangeLogError if the tables are of another log, unless the warehouse is to ``adopt`` this one; a warning
-        then says what becomes of them.
+        then says what becomes of them. ``check`` raises PgoutputError if another process has the lock of the warehouse.
         """
         plan = adoption_message(log, self._known.progress, self._warehouse) if adopt else None
         if plan is not None:
@@ -223,7 +223,7 @@ class WarehouseTables:
             self._rules = self._rules.forget_tables()
             self._known.note(adopted_progress(log, self._known.progress))
         check_same_log(log, self._known.progress, self._warehouse)
-        self._known.report_timestamps()
+        self._known.report_timestamps(check)
         reader = self._known.progress.reader or reader_name(self._warehouse)
         rules, layout = self._rules.to_notes(), self._layout.to_notes()
         progress = replace(self._known.progress, rules=rules, layout=layout, grace=self._sink.grace)

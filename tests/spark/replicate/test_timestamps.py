@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -151,13 +152,19 @@ def test_parquet(lake: Any, shop: Shop, tmp_path: Path) -> None:
 
 
 def test_files_of_an_earlier_version(lake: Any, shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """They are reported, once, with what to do; after that readers have the times of the server."""
+    """They are reported, once, with what to do, also if the first start cannot examine them; resync mends them."""
     warehouse = tmp_path / "wh"
     replicate(lake, shop.directory, warehouse, "delta", ["t", "parted"])
     table, note = str(warehouse / "public.t"), warehouse / "_warehouse.json"
     lake.read.format("delta").load(table).write.format("delta").mode("overwrite").save(table)  # as that version did
     assert _found(lake_tables.read(warehouse, "t")) != _expected(shop, "t")
     note.write_text(json.dumps({**json.loads(note.read_text()), "microseconds": False}))
+    (file,) = (unquote(each.partition(":")[2]) for each in lake.read.format("delta").load(table).inputFiles()[:1])
+    bytes_of = Path(file).read_bytes()
+    Path(file).write_bytes(b"PAR1, and no footer")
+    replicate(lake, shop.directory, warehouse, "delta", ["t", "parted"])
+    assert [each for each in caplog.messages if each.startswith("public.t: its files could not be examined: ")]
+    Path(file).write_bytes(bytes_of)
     for _ in range(2):
         replicate(lake, shop.directory, warehouse, "delta", ["t", "parted"])
     (warning,) = [each for each in caplog.messages if "INT96" in each]
