@@ -52,6 +52,10 @@ FIXED: Final[Mapping[str, str]] = {
 _CARRIED: Final = (
     "spark.sql.catalog.",  # where tables are
     "spark.sql.parquet.compression.codec",  # how large their files are
+    # How many rows of files are in memory at a time, which large ones make fewer.
+    "spark.sql.iceberg.vectorization.",
+    "spark.sql.parquet.columnarReaderBatchSize",
+    "spark.sql.parquet.enableVectorizedReader",
     "spark.sql.redaction.",  # which texts are secrets
     # How many tasks there are, what they have in memory at a time, and what is compiled for them.
     "spark.sql.adaptive.",

@@ -29,6 +29,13 @@ MATTERING = (
 )
 """Settings that changed what statements of ours mean in the caller's session."""
 
+LARGE_ROWS = (
+    Setting("spark.sql.iceberg.vectorization.enabled", "false"),
+    Setting("spark.sql.parquet.columnarReaderBatchSize", "16"),
+    Setting("spark.sql.parquet.enableVectorizedReader", "false"),
+)
+"""Settings with which fewer rows are in memory at a time."""
+
 
 @pytest.fixture
 def theirs(spark: Any) -> Iterator[Any]:
@@ -38,6 +45,7 @@ def theirs(spark: Any) -> Iterator[Any]:
         *MATTERING,
         Setting(SHUFFLED, "7"),
         Setting(ENDPOINT, "http://host"),
+        *LARGE_ROWS,
         Setting("spark.wap.branch", "b"),
     ):
         session.conf.set(*each)
@@ -58,6 +66,7 @@ def test_the_settings_of_a_session_of_our_own(theirs: Any) -> None:
         assert not session.catalog.tableExists("pgoutput_net_changes")
     assert {name: found[name] for name in FIXED} == FIXED
     assert (found[SHUFFLED], found[ENDPOINT]) == ("7", "http://host")
+    assert {each.name: found.get(each.name) for each in LARGE_ROWS} == dict(LARGE_ROWS)
     assert "spark.wap.branch" not in found
     assert not {each.name for each in MATTERING} & (found.keys() - FIXED.keys())
     assert (theirs.conf.getAll, SparkSession.getActiveSession()) == (before, active)
