@@ -54,6 +54,8 @@ from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset,
 _DECIMAL: Final = re.compile(r"decimal128\((\d+, -?\d+)\)")
 _KINDS: Final = {"int16": "smallint", "int32": "int", "int64": "bigint", "float": "float", "double": "double"}
 """Types of Arrow that may be narrower in a dataset than in the shared table, as Spark's SQL has them."""
+_PARTS: Final = {T.ArrayType: ("element",), T.MapType: ("key", "value")}
+"""What the formats call what is in an array, and in a map."""
 _UNDISTRIBUTED: Final = {f"write.{each}distribution-mode": "none" for each in ("", "delete.", "update.", "merge.")}
 """Properties of Iceberg, without which it would bring all rows of a partition, here of a write, into one task."""
 
@@ -120,7 +122,9 @@ class SharedTables(MergingSink):
             self._drop(spark, dataset)
         self._check_columns(dataset, rows)
         if not self._has_table(spark, dataset):
-            self._create(spark, dataset, rows.schema)
+            whole = T.StructType([T.StructField(self.schema_column, T.StringType()), *rows.schema])
+            self._check_whole(dataset, whole)
+            self._create(spark, dataset, whole)
         self._overwrite(spark, dataset, rows)
         return with_values(dataset, details={})
 
@@ -221,6 +225,20 @@ class SharedTables(MergingSink):
                 "(--exclude-columns), or choose another --schema-column in another warehouse"
             )
 
+    def _check_whole(self, dataset: Dataset, columns: T.StructType) -> None:
+        """Raise PgoutputError for columns of which a table of the format cannot have all, though each dataset can."""
+        parts = {field.name: _PARTS.get(type(field.dataType), ()) for field in columns}
+        for name, reason in self.reserved.refusals(columns.names, parts):
+            remedy = (
+                "exclude the column of the two that this schema adds (--exclude-columns), rename it at the source, or "
+                "replicate the table into another warehouse"
+            )
+            raise PgoutputError(
+                f"{dataset.version.table}: {self.reserved.format} cannot have the column {name!r} in the table "
+                f"{self.place_of(dataset.directory)}, which schemas share: {reason}; "
+                f"{'choose another --schema-column' if name == self.schema_column else remedy}"
+            )
+
     def _overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> None:
         """Replace the rows of the dataset; these may be made from the present ones.
 
@@ -245,11 +263,14 @@ class SharedTables(MergingSink):
     def _alterations(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> Iterator[str]:
         """Yield the statements after which the shared table can have the rows of a dataset.
 
-        Raises PgoutputError for a column whose type is another one than in the shared table.
+        Raises PgoutputError for a column whose type is another one than in the shared table, and for one that the
+        shared table cannot have.
         """
         table = self._table_of(dataset)
-        there = {field.name: field.dataType for field in spark.table(table).schema}
+        present = spark.table(table).schema
+        there = {field.name: field.dataType for field in present}
         if added := [field for field in schema if field.name not in there]:
+            self._check_whole(dataset, T.StructType([*present, *added]))
             yield f"ALTER TABLE {table} ADD COLUMNS ({_definitions(T.StructType(added))})"
         for field in schema:
             was, kind = there.get(field.name), field.dataType
@@ -302,7 +323,7 @@ class SharedTables(MergingSink):
 
     @abstractmethod
     def _create(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> None:
-        """Create the shared table with the columns of a dataset, and the one of the schema."""
+        """Create the shared table with the column of the schema, and those of a dataset."""
 
     @abstractmethod
     def _write_partition(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> None:
@@ -364,7 +385,7 @@ class SharedIceberg(SharedTables, IcebergSink):
 
     def _create(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> None:
         self._create_namespace(spark, self.place_of(dataset.directory))
-        columns = _definitions(_with_column(self.schema_column, schema))
+        columns = _definitions(schema)
         properties = {**_UNDISTRIBUTED, **self._new_properties, WAREHOUSE_PROPERTY: self._identity}
         pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
         spark.sql(
@@ -435,7 +456,7 @@ class SharedDelta(SharedTables, DeltaSink):
     def _create(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> None:
         whole = self._whole(dataset)
         self.warehouse.store.write(f"{whole.directory}/{CLAIM}", b"")
-        empty = spark.createDataFrame([], _with_column(self.schema_column, schema))
+        empty = spark.createDataFrame([], schema)
         writer = empty.write.format("delta").mode("append").partitionBy(self.schema_column)
         writer.options(**self._wanted).save(self._path(whole))
 
@@ -464,8 +485,3 @@ def _narrow_kind(kind: str) -> str | None:
 
 def _definitions(schema: T.StructType) -> str:
     return ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in schema)
-
-
-def _with_column(name: str, schema: T.StructType) -> T.StructType:
-    """Return the columns of a shared table: that of the schema comes first."""
-    return T.StructType([T.StructField(name, T.StringType()), *schema])

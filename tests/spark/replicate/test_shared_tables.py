@@ -1,10 +1,12 @@
 """Tables that schemas share: one table for those of a name, with a column for the schema; compared with the server."""
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from pyspark.sql import types as T  # noqa: N812 - as Spark's documentation has it
 
 import pgoutput_construct as pgo
 from pgoutput_construct import lake as lake_tables
@@ -13,9 +15,11 @@ from pgoutput_construct.postgres import fetch_table, snapshot
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import compare, open_log
 from pgoutput_construct.spark._replicate import Batch, Retention, maintain, read_current, replicate
+from pgoutput_construct.spark._replicate.dataset_names import SHARED as SHARED_MARK
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.shared_tables import SharedDelta, SharedIceberg, SharedTables
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from pgoutput_construct.spark._replicate.sink import WriteOptions
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, VersionShape, Warehouse
 from pgoutput_construct.spark._verify import verify
 from tests.postgres.shop import Shop
 from tests.spark.histories import table_of
@@ -174,6 +178,54 @@ def test_columns_of_several_shapes(tenants: Tenants) -> None:
     tenants.execute('CREATE TABLE a.own (id int PRIMARY KEY, "Tenant" text)', "INSERT INTO a.own VALUES (1, 'x')")
     with pytest.raises(pgo.PgoutputError, match=r"^a\.own has a column 'tenant' itself: exclude that"):
         tenants.replicate()
+
+
+@pytest.mark.parametrize(
+    ("sink", "columns", "expected"),
+    [
+        (
+            SharedIceberg,
+            {"tenant": "s", "arr": "a", "arr.element": "s"},
+            "'arr.element' in .*what the column 'arr' con",
+        ),
+        (SharedIceberg, {"tenant": "s", "m.key": "s", "m": "m"}, "'m.key' in .*what the column 'm' contains"),
+        (SharedIceberg, {"tenant": "s", "1a": "s", "_1a": "s"}, "'_1a' in .*exclude the column of the two that this"),
+        (SharedIceberg, {"_file": "s", "id": "s"}, "'_file' in .*; choose another --schema-column"),
+        (SharedIceberg, {"tenant": "s", "x": "s", "X": "s"}, None),
+        (SharedDelta, {"tenant": "s", "x": "s", "X": "s"}, "'X' in the table lake.t, which schemas share: .*'x'"),
+        (SharedDelta, {"tenant": "s", "arr": "a", "arr.element": "s", "1a": "s", "_1a": "s"}, None),
+    ],
+)
+def test_columns_of_the_whole(
+    tmp_path: Path, sink: type[SharedTables], columns: dict[str, str], expected: str | None
+) -> None:
+    """Columns that schemas have by themselves, and the format not in one table, are refused with what to do."""
+    text = T.StringType()
+    kinds = {"s": text, "a": T.ArrayType(text), "m": T.MapType(text, text)}
+    whole = T.StructType([T.StructField(name, kinds[kind]) for name, kind in columns.items()])
+    shape = VersionShape({}, (), (), "d", None)
+    dataset = Dataset(f"lake.t{SHARED_MARK}b", Version("b.t", 1, 1, 1, (1, 1), shape))
+    shared = sink(Warehouse(tmp_path), WriteOptions(schema_column=next(iter(columns))))
+    with nullcontext() if expected is None else pytest.raises(pgo.PgoutputError, match=f"^b.t: .*{expected}"):
+        shared._check_whole(dataset, whole)
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_columns_that_the_whole_cannot_have(tenants: Tenants) -> None:
+    """They are the error of the schema that adds the second one; the others are brought up to date."""
+    one, two = ("1a", "_1a") if tenants.into == "iceberg" else ("x", "X")
+    tenants.execute(f'ALTER TABLE a.orders ADD COLUMN "{one}" text', "UPDATE a.orders SET v = 'new' WHERE id = 1")
+    tenants.replicate()
+    for number in range(2):
+        tenants.execute(
+            *([f'ALTER TABLE b.orders ADD COLUMN "{two}" text'] if number == 0 else []),
+            *(f"UPDATE {schema}.orders SET v = '{number}' WHERE id = 2" for schema in ("a", "b", "c")),
+        )
+        with pytest.raises(pgo.PgoutputError, match=rf"b\.orders: .* cannot have the column '{two}' in the table"):
+            tenants.replicate()
+        found = tenants.table().where("id = 2").select("tenant", "v").collect()
+        assert sorted(map(tuple, found)) == [("a", str(number)), ("b", "b2"), ("c", str(number))]
 
 
 @pytest.mark.server
