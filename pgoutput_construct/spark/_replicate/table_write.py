@@ -39,6 +39,9 @@ _FEWEST: Final = 2_000
 """The most rows of a table that Spark overwrites, with those that the driver has, and"""
 _FEWEST_BYTES: Final = 1 << 18
 """the most bytes of them in memory: what a commit of Spark writes about itself is as much."""
+_TOO_MUCH: Final = "is bigger than spark.driver.maxResultSize"
+"""What Spark's error says of rows of more bytes than the driver takes, which a MERGE does not need there
+(TaskSetManager.canFetchMoreResults)."""
 
 
 class WrittenTable(NamedTuple):
@@ -217,8 +220,10 @@ def _with_few_rows(
             return None
         try:
             rows = there.select(*map(column, few.schema.names)).toArrow()
-        except Exception:
-            return None  # few rows may be large: more than spark.driver.maxResultSize, which a MERGE does not need
+        except Exception as error:
+            if _TOO_MUCH not in str(error):
+                raise
+            return None
         found = few.after(rows) if rows.nbytes <= _FEWEST_BYTES else None
         if found is None:
             return None

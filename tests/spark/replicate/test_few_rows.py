@@ -3,10 +3,14 @@
 import json
 import random
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
@@ -26,6 +30,7 @@ from tests.table_formats import ALL_FORMATS
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 LAKES = ALL_FORMATS[1:]
+DAMAGED: Any = pytest.raises(PySparkException, match="damaged")
 COMMITS = {"delta": PlainDeltaTable, "iceberg": IcebergTable}
 
 
@@ -143,6 +148,24 @@ def test_files_that_have_other_columns(
         replicate(lake, shop.directory, tmp_path / "wh", into)
         check_equal(lake, shop, tmp_path / "wh", ["t"])
     assert overwritten.count(-1) < len(overwritten) >= 3
+
+
+def test_rows_that_the_driver_cannot_take(spark: Any, tmp_path: Path) -> None:
+    """More bytes than it takes are merged; any other error of reading them is that of the table."""
+    sink: Any = DeltaSink(Warehouse(tmp_path))
+    step: Any = SimpleNamespace(dataset=None)
+    few: Any = SimpleNamespace(changes=pa.table({"v": ["a"]}), schema=pa.schema({"v": pa.string()}), stored_schema=None)
+    sink.new_files = lambda *_: None
+    conf, limit = spark.sparkContext._jsc.sc().conf(), "spark.driver.maxResultSize"
+    before = conf.get(limit, "1g")
+    try:
+        conf.set(limit, "1m")
+        for value, expected in (("repeat('x', 1 << 21)", nullcontext()), ("raise_error('damaged')", DAMAGED)):
+            sink.read_for_replay = lambda spark, _, value=value: spark.range(1).selectExpr(f"{value} AS v")
+            with expected:
+                assert table_write._with_few_rows(spark, sink, step, step.dataset, few, 1) is None
+    finally:
+        conf.set(limit, before)
 
 
 def test_a_table_of_delta_lake_that_is_not_plain(
