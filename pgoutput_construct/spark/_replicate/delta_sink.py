@@ -31,7 +31,12 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     remove_replaced,
 )
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statements
-from pgoutput_construct.spark._replicate.reserved_names import DELTA, DELTA_WITH_CHANGES
+from pgoutput_construct.spark._replicate.reserved_names import (
+    CHANGE_COLUMNS,
+    DELTA,
+    DELTA_WITH_CHANGES,
+    ReservedNames,
+)
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
     PARTITIONS,
@@ -84,6 +89,7 @@ class DeltaSink(MergingSink):
     """The version is in the metadata of the commit that wrote it."""
 
     format = "delta"
+    reserved = DELTA
     has_comments = True
     few_rows, few_bytes = 1 << 18, 1 << 24  # a merge would write these files again, too
     alters = False  # columns cannot be dropped without column mapping, which few readers know
@@ -96,7 +102,17 @@ class DeltaSink(MergingSink):
         self._wanted = {**vectors, **options.properties}
         """The properties that were asked for."""
         self._partitions = options.partitions
-        self.reserved = DELTA_WITH_CHANGES if self._wanted.get(_CHANGES, "").lower() == "true" else DELTA
+
+    def reserved_in(self, spark: SparkSession, dataset: Dataset) -> ReservedNames:
+        """Return the names that are reserved; more of them where the table has, or will have, the change data feed."""
+        if not CHANGE_COLUMNS & dataset.version.shape.columns.keys():
+            return self.reserved
+        whole = with_values(dataset, directory=self.place_of(dataset.directory))
+        present = None if self.existing(spark, dataset) else self._properties(spark, whole)
+        if present is None:  # those of a new table
+            present = {_CHANGES: spark.conf.get(f"{_DEFAULTS}{_CHANGES.removeprefix('delta.')}", None) or ""}
+        is_on = {**present, **self._wanted}.get(_CHANGES, "").lower() == "true"
+        return DELTA_WITH_CHANGES if is_on else self.reserved
 
     def prepare(self, spark: SparkSession) -> None:
         """Do nothing: tables are found by their paths."""

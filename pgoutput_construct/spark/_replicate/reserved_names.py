@@ -113,12 +113,9 @@ DELTA: Final = ReservedNames(
     stored_name=str.lower,
 )
 """Names that differ in case alone are one (SchemaMergingUtils)."""
+CHANGE_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 DELTA_WITH_CHANGES: Final = replace(
-    DELTA,
-    reasons={
-        **DELTA.reasons,
-        frozenset({"_change_type", "_commit_version", "_commit_timestamp"}): "it is a column of the change data feed",
-    },
+    DELTA, reasons={**DELTA.reasons, CHANGE_COLUMNS: "it is a column of the change data feed"}
 )
 """With delta.enableChangeDataFeed (CDCReader)."""
 ICEBERG: Final = ReservedNames(

@@ -288,6 +288,10 @@ class Sink(ABC):
         """Return the names of columns in a dataset, as ``read`` returns rows, and ``replace`` takes them."""
         return self.naming.for_version(dataset.version, dataset.is_history)
 
+    def reserved_in(self, spark: SparkSession, dataset: Dataset) -> ReservedNames:
+        """Return the names of columns that a dataset cannot have, as it will be."""
+        return self.reserved
+
     @abstractmethod
     def prepare(self, spark: SparkSession) -> None:
         """Configure a session to find the tables; raise PgoutputError if it cannot be used for the format."""

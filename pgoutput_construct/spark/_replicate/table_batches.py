@@ -387,7 +387,8 @@ class WarehouseTables:
             for step in found:
                 self._warn_of_prefix(step)
                 naming = self._sink.naming_of(step.dataset)
-                self._sink.reserved.check(step.dataset, naming, has_table=step.before is not None)
+                reserved = self._sink.reserved_in(self._spark, step.dataset)
+                reserved.check(step.dataset, naming, has_table=step.before is not None)
                 check_whole(log, self._known.progress, step)
         except Exception as error:
             self._known.fail(table.relation_oid, table.qualified, error)

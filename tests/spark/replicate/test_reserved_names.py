@@ -15,6 +15,7 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import read_current, replicate
 from pgoutput_construct.spark._replicate import Batch
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
+from pgoutput_construct.spark._replicate.delta_sink import CLAIM, DeltaSink
 from pgoutput_construct.spark._replicate.reserved_names import (
     DELTA,
     DELTA_WITH_CHANGES,
@@ -22,7 +23,8 @@ from pgoutput_construct.spark._replicate.reserved_names import (
     PARQUET,
     ReservedNames,
 )
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, VersionShape
+from pgoutput_construct.spark._replicate.sink import WriteOptions
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, VersionShape, Warehouse
 from pgoutput_construct.stream.identifiers import quote_identifier
 from tests.postgres.shop import Shop
 from tests.spark.replicate import table_readers
@@ -30,6 +32,7 @@ from tests.table_formats import SHORT_IN_PARQUET
 from tools.environments import READERS, missing_environment, python_with
 
 RULES: Mapping[str, ReservedNames] = {"parquet": PARQUET, "delta": DELTA, "iceberg": ICEBERG}
+DEFAULTS = "spark.databricks.delta.properties.defaults."
 EVERY = sorted({name for rules in RULES.values() for names in rules.reasons for name in names})
 """The names that some format cannot have."""
 ODD = (
@@ -112,6 +115,32 @@ def test_remedies() -> None:
     ):
         with pytest.raises(pgo.ChangeLogError, match=re.escape(expected)):
             ICEBERG.check(_dataset(["id", "_file"], key), Naming(), has_table)
+
+
+@pytest.mark.spark
+def test_the_change_data_feed(lake: Any, tmp_path: Path) -> None:
+    """An option, what the table has, and of a new one the default of the session decide, in this order."""
+    warehouse, dataset, default = Warehouse(tmp_path), _dataset(["_change_type"]), f"{DEFAULTS}enableChangeDataFeed"
+
+    def found(**properties: str) -> ReservedNames:
+        options = WriteOptions(properties={f"delta.{name}": value for name, value in properties.items()})
+        return DeltaSink(warehouse, options).reserved_in(spark, dataset)
+
+    spark = lake.newSession()
+    assert found() is DELTA and found(enableChangeDataFeed="TRUE") is DELTA_WITH_CHANGES
+    spark.conf.set(default, "true")
+    assert found() is DELTA_WITH_CHANGES and found(enableChangeDataFeed="false") is DELTA
+    assert DeltaSink(warehouse).reserved_in(spark, _dataset(["v"])) is DELTA
+    path = tmp_path / dataset.directory
+    spark.range(1).write.format("delta").save(str(path))
+    (path / CLAIM).touch()
+    spark.conf.unset(default)
+    assert found() is DELTA_WITH_CHANGES and found(enableChangeDataFeed="false") is DELTA
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
+    spark.conf.set(default, "true")
+    assert found() is DELTA and found(enableChangeDataFeed="true") is DELTA_WITH_CHANGES
+    (path / CLAIM).unlink()  # of others, so that a new table replaces it
+    assert found() is DELTA_WITH_CHANGES
 
 
 def _dataset(columns: Sequence[str], key: str = "") -> Dataset:
