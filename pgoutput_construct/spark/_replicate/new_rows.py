@@ -13,7 +13,7 @@ an INSERT, without its unchanged TOASTed values. Nothing of the table is written
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Self
 from uuid import uuid4
@@ -136,7 +136,7 @@ class NewRows:
         work = partial(_write, rule=self.rule, names=names, schema=files.schema, codec=files.codec, prefix=prefix)
         try:
             with plain_errors():
-                works = [(self.store, task) for task in self.tasks]
+                works = [(self.store, _without_heap(task)) for task in self.tasks]
                 written = run_tasks(spark, works, work, _WRITTEN, size_of(spark, self.tasks))
         except BaseException:
             for task in self.tasks:
@@ -144,6 +144,11 @@ class NewRows:
                     self.store.delete(_file_name(prefix, task))
             raise
         return {row["file"]: row["bytes"] for row in written}
+
+
+def _without_heap(task: StagingTask) -> StagingTask:
+    """Return a task whose rows do not go through the JVM: Python writes the files, and reads what commits need."""
+    return replace(task, tables=tuple(replace(table, heap=None) for table in task.tables))
 
 
 def _file_name(prefix: str, task: StagingTask) -> str:

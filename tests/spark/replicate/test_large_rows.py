@@ -56,13 +56,15 @@ def _transaction(number: int, rows: Iterable[Any]) -> Iterator[Any]:
     yield from (pgo.Begin(end, time, 700 + number), LARGE, OTHER, *rows, pgo.Commit(end, pgo.Lsn(end + 10), time))
 
 
-def _write(log: Path, size: int) -> None:
-    """Write a log of two transactions: the second one inserts a row with a text of some bytes."""
+def _write(log: Path, size: int, has_update: bool = False) -> None:
+    """Write a log of two transactions: the second one inserts a row with a text of some bytes, and may update it."""
     first = [pgo.Insert(None, each.relation_oid, (b"1", b"a", b"1")) for each in (LARGE, OTHER)]
     second = [
         pgo.Insert(None, LARGE.relation_oid, (b"2", b"x" * size, b"2")),
         pgo.Insert(None, OTHER.relation_oid, (b"2", b"b", b"2")),
     ]
+    if has_update:
+        second.insert(1, pgo.Update(None, LARGE.relation_oid, None, None, (b"2", b"x" * size, b"3")))
     messages = (each for number, rows in enumerate((first, second)) for each in _transaction(number, rows))
     write_log(log, [pgo.build(each) for each in messages], log_options())
 
@@ -72,7 +74,7 @@ def _write(log: Path, size: int) -> None:
 def test_one_table(lake: Any, tmp_path: Path, into: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By name, size and place, with the setting that helps; it helps, and so does leaving the column out."""
     log, warehouse, seen = tmp_path / "log", tmp_path / "wh", list[Batch]()
-    _write(log, 5 << 20)
+    _write(log, 5 << 20, has_update=True)
     with monkeypatch.context() as patched:
         patched.setattr(staging, "heap_of", lambda spark: SMALL)
         with pytest.raises(pgo.ChangeLogError, match=r"public\.large: .*; all other tables are up to date"):
@@ -87,6 +89,16 @@ def test_one_table(lake: Any, tmp_path: Path, into: str, monkeypatch: pytest.Mon
         assert read_current(lake, tmp_path / "without", "large").count() == 2
     replicate(lake, log, warehouse, into)
     assert read_current(lake, warehouse, "large").selectExpr("max(length(v))").first()[0] == 5 << 20
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("into", ["delta", "iceberg"])
+def test_rows_that_tasks_write(lake: Any, tmp_path: Path, into: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not go through the heap, so that its size does not count."""
+    _write(tmp_path / "log", 5 << 20)
+    monkeypatch.setattr(staging, "heap_of", lambda spark: SMALL)
+    replicate(lake, tmp_path / "log", tmp_path / "wh", into)
+    assert read_current(lake, tmp_path / "wh", "large").selectExpr("max(length(v))").first()[0] == 5 << 20
 
 
 @pytest.mark.spark
