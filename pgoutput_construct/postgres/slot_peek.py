@@ -5,7 +5,7 @@ This is the source of Spark's live reads: a micro-batch that is retried peeks at
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._patience import Patience, PatientConnection
@@ -21,6 +21,9 @@ __all__ = ["SlotPeek", "open_slot"]
 _PEEK: Final = """SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s,
     'proto_version', '1', 'publication_names', %s)"""
 _ENDS: Final = _PEEK + " WHERE substr(data, 1, 1) = %s"
+_LAST_END: Final = _ENDS + " ORDER BY lsn DESC LIMIT 1"
+_DECLARE: Final = "DECLARE pgoutput_peek NO SCROLL CURSOR FOR " + _PEEK
+_FETCH: Final = "FETCH 1000 FROM pgoutput_peek"
 _ALL_PUBLICATIONS: Final = "SELECT pubname FROM pg_publication ORDER BY pubname"
 _TABLE: Final = """SELECT c.oid::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')"""
@@ -29,6 +32,12 @@ _TWO_PHASE: Final = (
 )
 PEEK_CHANGES: Final = 200_000
 """The number of changes after which one peek ends, at the end of a transaction (upto_nchanges)."""
+_MOST_CHANGES: Final = (1 << 31) - 1
+"""The largest upto_nchanges."""
+_PART_BYTES = 1 << 26
+"""The memory that messages may need before they become a part, at the end of a transaction."""
+_MESSAGE_BYTES: Final = 200
+"""About what a message needs in memory in addition to its bytes, as an object and in an index."""
 
 
 class SlotPeek:
@@ -44,16 +53,53 @@ class SlotPeek:
         """The LSN up to which the slot was advanced; raises ReplicationError for a slot that cannot be read."""
         return check_slot(self._connection, self._slot)
 
-    def ends(self, changes: int | None = PEEK_CHANGES) -> list[Commit]:
-        """Return the commits of the next transactions in order, up to about ``changes`` changes, None for all."""
-        arguments = [self._slot, None, changes, self._published(), Commit.TAG]
-        found = (parse(data) for (data,) in fetch(self._connection, _ENDS, arguments, doing=self._doing))
+    def ends(self, after: int = 0, changes: int = PEEK_CHANGES) -> list[Commit]:
+        """Return the commits of the next transactions that end after an LSN, in order, up to about ``changes`` changes.
+
+        A peek begins at the confirmed position, so it may end with what was read already: then a longer one follows.
+        """
+        peeked = self._ends(changes)
+        found = _later(peeked, after)
+        if peeked and not found and (last := self.last_end()) is not None and last.end_lsn > after:
+            while not found and changes < _MOST_CHANGES:
+                changes = min(2 * changes, _MOST_CHANGES)
+                found = _later(self._ends(changes), after)
+        return found
+
+    def _ends(self, changes: int) -> list[Commit]:
+        return self._commits(_ENDS, [self._slot, None, changes, self._published(), Commit.TAG])
+
+    def last_end(self) -> Commit | None:
+        """Return the commit of the last transaction; None if the slot has none."""
+        commits = self._commits(_LAST_END, [self._slot, None, None, self._published(), Commit.TAG])
+        return commits[0] if commits else None
+
+    def _commits(self, query: str, arguments: Sequence[Any]) -> list[Commit]:
+        found = (parse(data) for (data,) in fetch(self._connection, query, arguments, doing=self._doing))
         return [commit for commit in found if isinstance(commit, Commit)]
 
-    def payloads(self, until: Lsn) -> list[bytes]:
-        """Return the messages of all transactions up to the one whose end LSN is ``until``."""
-        arguments = [self._slot, str(until), None, self._published()]
-        return [data for (data,) in fetch(self._connection, _PEEK, arguments, doing=self._doing)]
+    def payloads(self, until: Lsn) -> Iterator[list[bytes]]:
+        """Yield the messages of all transactions up to the one whose end LSN is ``until``.
+
+        Each list ends with a transaction. It has more than some tens of megabytes only for the sake of a large one. The
+        server decodes once: it stores what a cursor has not fetched, on disk if that is more than ``work_mem``.
+        """
+        run(self._connection, "BEGIN", doing=self._doing)
+        run(self._connection, _DECLARE, [self._slot, str(until), None, self._published()], doing=self._doing)
+        part, size, end = list[bytes](), 0, 0
+        while rows := fetch(self._connection, _FETCH, doing=self._doing):
+            for (data,) in rows:
+                part.append(data)
+                size += len(data) + _MESSAGE_BYTES
+                if data[:1] == Commit.TAG:
+                    end = len(part)
+            if size > _PART_BYTES and end:
+                yield part[:end]
+                part, end = part[end:], 0
+                size = sum(map(len, part)) + len(part) * _MESSAGE_BYTES
+        run(self._connection, "COMMIT", doing=self._doing)
+        if part:
+            yield part
 
     def advance(self, position: Lsn) -> None:
         """Advance the slot to an LSN, so that the server may remove earlier WAL; does nothing for an earlier LSN."""
@@ -75,6 +121,10 @@ class SlotPeek:
     @property
     def _doing(self) -> str:
         return f"the changes of slot {self._slot!r} cannot be peeked at"
+
+
+def _later(commits: Sequence[Commit], after: int) -> list[Commit]:
+    return [commit for commit in commits if commit.end_lsn > after]
 
 
 @contextmanager

@@ -85,8 +85,8 @@ class LiveReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return one task: a slot has one reader at a time."""
         with _slot(self.options) as slot:
-            ends = slot.ends(None)
-        return [_task(self.options, self.schema, 0, ends[-1].end_lsn)] if ends else []
+            last = slot.last_end()
+        return [] if last is None else [_task(self.options, self.schema, 0, last.end_lsn)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Peek at the slot."""
@@ -100,6 +100,9 @@ class LiveStreamReader(DataSourceStreamReader):
     batch, which advances the slot, when it plans the next one. So the slot still has the last transaction of a query
     that restarts: with the trigger ``availableNow`` of PySpark 4.1, which does not give its offset, the answer is the
     same one, and no empty batch is made.
+
+    That trigger is also why the first micro-batch of PySpark 4.1 has no limit unless an option sets one: a query that
+    ends after one must not leave changes out. Its task reads it in parts.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -123,7 +126,7 @@ class LiveStreamReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Return the end of the last transaction in the slot, or of the last within the limit."""
         last = start or self._query.current()
-        # A query with the trigger availableNow in PySpark 4.1 ends there, and does not know its offset.
+        # Without an offset it may be a query with the trigger availableNow in PySpark 4.1, which ends there.
         has_limit = last is not None and not is_unlimited(limit)
         self._answer = self._interval.poll(lambda: self._next(last, has_limit), lambda found: found != self._answer)
         return self._answer
@@ -131,17 +134,14 @@ class LiveStreamReader(DataSourceStreamReader):
     def _next(self, last: dict[str, Any] | None, has_limit: bool) -> dict[str, Any]:
         """Return the offset where the next micro-batch ends; the last one where nothing is new."""
         after = 0 if last is None else int(Lsn(last["end_lsn"]))
-
-        def is_next(commit: Commit) -> bool:
-            return after < commit.end_lsn and (self._target is None or commit.end_lsn <= self._target)
-
         with _slot(self.options) as slot:
-            peeked = slot.ends() if has_limit else slot.ends(None)
-            ends = [*filter(is_next, peeked)]
-            if not ends and peeked:
-                # The slot is advanced past a batch when the next one is planned: until then the limit of a peek may
-                # end with what was read already.
-                ends = [*filter(is_next, slot.ends(None))]
+            if has_limit:
+                ends = slot.ends(after)
+            else:
+                last_end = slot.last_end()
+                ends = [last_end] if last_end is not None and last_end.end_lsn > after else []
+            if self._target is not None:
+                ends = [commit for commit in ends if commit.end_lsn <= self._target]
             if not ends:
                 return last or {"end_lsn": str(slot.confirmed)}
         most = self.options.maxTransactionsPerTrigger if has_limit else None
@@ -172,7 +172,8 @@ class LiveStreamReader(DataSourceStreamReader):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember where the slot ends now: later changes are left for another run."""
         with _slot(self.options) as slot:
-            self._target = max((commit.end_lsn for commit in slot.ends(None)), default=0)
+            last = slot.last_end()
+        self._target = 0 if last is None else last.end_lsn
 
 
 def _slot(options: SourceOptions) -> Any:
@@ -194,20 +195,18 @@ def _task(options: SourceOptions, schema: StructType, after: int, until: int) ->
 
 
 def _read(task: _Peek) -> Iterator[pa.RecordBatch]:
-    options = task.options
-    with _slot(options) as slot:
-        payloads = slot.payloads(Lsn(task.until))
-    if not payloads:
-        return
-    part, used = _part(task, payloads)
+    options, builder = task.options, IndexBuilder()
     prefix, form = Prefix(options.metadataPrefix), form_of(options)
     inner = prefix.replay_schema(task.schema, form.added)
     columns = pa.schema([each for each in inner if each.name not in form.added])
-    for description, _ in part.described:
-        if description.seq in used:
-            _check_columns(task, description.relation, columns.names)
     skips = options.badRecords != "fail"
-    yield from map(prefix.reader_batch, decode_part(part, columns, inner, used, skips, form.has_images))
+    with _slot(options) as slot:
+        for payloads in slot.payloads(Lsn(task.until)):
+            part, used = _part(task, builder, payloads)
+            for description, _ in part.described:
+                if description.seq in used:
+                    _check_columns(task, description.relation, columns.names)
+            yield from map(prefix.reader_batch, decode_part(part, columns, inner, used, skips, form.has_images))
 
 
 def _check_columns(task: _Peek, sent: Relation, requested: Sequence[str]) -> None:
@@ -225,20 +224,20 @@ def _check_columns(task: _Peek, sent: Relation, requested: Sequence[str]) -> Non
         )
 
 
-def _part(task: _Peek, payloads: list[bytes]) -> tuple[SegmentPart, dict[int, ReaderColumns]]:
-    """Index payloads as a change log would; the table's Relations have its OID, whatever its name was."""
+def _part(task: _Peek, builder: IndexBuilder, payloads: list[bytes]) -> tuple[SegmentPart, dict[int, ReaderColumns]]:
+    """Index payloads as the next segment of a log; the table's Relations have its OID, whatever its name was."""
     options, after, until = task.options, task.after, task.until
     zeros, count = np.zeros(len(payloads), np.int64), len(payloads)
     states = {name: np.zeros(count, np.bool_) for name in STATE_PARAMETERS}
     block = Block.from_payloads(payloads, zeros, zeros, _LAYOUT, states, np.full(count, OUTSIDE))
-    builder = IndexBuilder()
+    first_seq = builder.next_seq
     builder.add(block)
     index = builder.finish(until)
     transactions = committed_transactions(index.transactions)
     ends = transactions["end_lsn"].to_numpy()
     selected = transactions.filter(pa.array((ends > after) & (ends <= until)))
     history = relation_history(index)
-    (rows,) = segment_table([block], 0).combine_chunks().to_batches()
+    (rows,) = segment_table([block], first_seq).combine_chunks().to_batches()
     own = Prefix(options.metadataPrefix)
     used = {
         each.seq: ReaderColumns(tuple(own.replay_name(column.name) for column in each.relation.columns), {})

@@ -10,6 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.postgres import slot_peek
 from pgoutput_construct.postgres.slot_peek import SlotPeek, open_slot
 from pgoutput_construct.spark import register
 from pgoutput_construct.spark._source.datasource import PgoutputSource
@@ -96,7 +97,7 @@ def test_batches_of_a_slot(shop: str, execute: Callable[[str], Any]) -> None:
 
 def test_a_batch_reads_to_the_end(shop: str, execute: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit of changes of one peek is for micro-batches, which go on after it; a batch has all transactions."""
-    monkeypatch.setattr(SlotPeek.ends, "__defaults__", (1,))
+    monkeypatch.setattr(SlotPeek.ends, "__defaults__", (0, 1))
     for key in range(1, 5):
         execute(f'INSERT INTO "Order items" VALUES ({key}, {key})')
     with open_slot(shop, NAME) as slot:
@@ -110,17 +111,41 @@ def test_a_stream_reads_on_after_a_full_peek(
     shop: str, execute: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark advances the slot when it plans the next batch: the limit of a peek may end with what was read."""
-    monkeypatch.setattr(SlotPeek.ends, "__defaults__", (1,))
-    for key in range(1, 4):
+    monkeypatch.setattr(SlotPeek.ends, "__defaults__", (0, 1))
+    for key in range(1, 7):
         execute(f'INSERT INTO "Order items" VALUES ({key}, {key})')
     made: Any = source(shop)
     reader = made.streamReader(made.schema())
-    start = reader.initialOffset()
-    one = reader.latestOffset(start)
-    assert rows(reader, reader.partitions(start, one)) == [("insert", 1, 1.0)]
-    other = reader.latestOffset(one)
-    assert rows(reader, reader.partitions(one, other)) == [("insert", key, float(key)) for key in (2, 3)]
-    assert reader.latestOffset(other) == other
+    end = reader.initialOffset()
+    for keys in (1,), (2, 3), (4, 5), (6,):  # a peek has twice the changes until it has new ones
+        start, end = end, reader.latestOffset(end)
+        assert rows(reader, reader.partitions(start, end)) == [("insert", key, float(key)) for key in keys]
+    assert reader.latestOffset(end) == end
+
+
+def test_the_backlog_without_an_offset(
+    shop: str, execute: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PySpark 4.1 requests the end of a query's first batch without its offset: without limits it is read in parts."""
+    monkeypatch.setattr(SlotPeek.ends, "__defaults__", (0, 1))
+    monkeypatch.setattr(slot_peek, "_PART_BYTES", 1)
+    monkeypatch.setattr(slot_peek, "_FETCH", "FETCH 2 FROM pgoutput_peek")
+    for key in range(1, 5):
+        execute(f'INSERT INTO "Order items" VALUES ({key}, {key}), (-{key}, {key})')
+    made: Any = source(shop)
+    reader = made.streamReader(made.schema())
+    end = reader.latestOffset()
+    found = rows(reader, reader.partitions(reader.initialOffset(), end))
+    assert found == [("insert", key, float(abs(key))) for each in range(1, 5) for key in (each, -each)]
+    with open_slot(shop, NAME) as slot:
+        parts = [*slot.payloads(pgo.Lsn(end["end_lsn"]))]
+    assert len(parts) == 4 and {part[-1][:1] for part in parts} == {b"C"}
+    execute('INSERT INTO "Order items" VALUES (5, 5)')
+    later = reader.latestOffset()
+    assert rows(reader, reader.partitions(end, later)) == [("insert", 5, 5.0)]
+    limited: Any = source(shop, maxTransactionsPerTrigger="1").streamReader(reader.schema)
+    one = limited.latestOffset()
+    assert rows(limited, limited.partitions(limited.initialOffset(), one)) == found[:2]
 
 
 def test_renamed_since(shop: str, execute: Callable[[str], Any]) -> None:
