@@ -152,7 +152,7 @@ def test_a_table_that_ends_its_executor(
         pytest.skip("what runs here has few bytes, and memory for them")
     write_log(tmp_path / "log", _payloads(), log_options(), rows=5)
 
-    def staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns], _: Any) -> StagedTable:
+    def staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns], *_: Any) -> StagedTable:
         known = _Fatal(used) if table.name == "t2" else used
         return StagedTable(number, table.columns, changes_schema(table.columns), (), known)
 
