@@ -197,7 +197,7 @@ def test_columns_of_several_shapes(tenants: Tenants) -> None:
     ],
 )
 def test_columns_of_the_whole(
-    tmp_path: Path, sink: type[SharedTables], columns: dict[str, str], expected: str | None
+    tmp_path: Path, sink: Callable[..., SharedTables], columns: dict[str, str], expected: str | None
 ) -> None:
     """Columns that schemas have by themselves, and the format not in one table, are refused with what to do."""
     text = T.StringType()
