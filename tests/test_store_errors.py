@@ -202,6 +202,14 @@ def reaching() -> set[Function | None]:
         for module, tree in modules().items()
         for owner, name, node in functions(tree)
     }
+    for module, tree in modules().items():
+        for node in tree.body:  # to make an object is to call these
+            if isinstance(node, ast.ClassDef):
+                made = {Function(module, f"{node.name}.{name}") for name in ("__init__", "__post_init__")}
+                called[Function(module, node.name)] = {*made}
+        if module.endswith(".__init__"):
+            package = module.removesuffix(".__init__")
+            called |= {Function(package, name): {function} for name, function in known_names(module).items()}
     while new := {each for each, inner in called.items() if each not in found and inner & found}:
         found |= new
     return found

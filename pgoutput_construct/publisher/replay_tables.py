@@ -124,11 +124,18 @@ def _called(
 def create_tables(connection: psycopg.Connection[Any], tables: Iterable[TargetTable]) -> list[str]:
     """Create the tables that are not there, and their schemas; return the names of those that were created.
 
-    Raises PgoutputError for a column whose type the server does not have.
+    Raises PgoutputError for a column whose type the server does not have, and for a name that is not UTF-8.
     """
     created = []
     for table in tables:
         name = table.qualified
+        for each in (name, *table.columns):
+            try:
+                each.encode()
+            except UnicodeEncodeError:
+                raise PgoutputError(
+                    f"{name!r}: the name {each!r} is not UTF-8: a table with such a name cannot be created elsewhere"
+                ) from None
         if connection.execute("SELECT to_regclass(%s)", (name,)).fetchone() == (None,):
             for statement in _statements(connection, table):
                 connection.execute(statement)

@@ -85,7 +85,7 @@ def from_json(kind: type[_T], value: Any, *, exact: bool = False) -> _T:
     Raises:
         ValueError: The value has another type; the text begins with the path of the field.
     """
-    return cast("_T", _reader(kind, exact)(value))
+    return cast("_T", _reader(cast("Any", kind), exact)(value))
 
 
 def _finite(text: str) -> float:
