@@ -252,11 +252,11 @@ def _find_cut(
         holds.append(f"{needed_first.reason}: everything from seq {needed_first.seq} on{others}")
         cut = _segment_at(starts, needed_first.seq)
     first, last, names = lasting_transactions(index)
-    clean = int(np.flatnonzero(_crossed(starts, first, last)[: cut + 1] == 0)[-1])
+    clean = int(np.flatnonzero(_crossed(starts, first, last)[: cut + 1] == 0).max(initial=0))
     if (needed := _needed(first, last, starts[cut])) is not None:
         end = "is open" if last[needed] == _OPEN else f"ended at seq {last[needed]}"
         holds.append(f"transaction {names[needed].as_py()} began at seq {first[needed]}, and {end}")
-        earliest = _needed(first, last, starts[clean + 1])
+        earliest = _needed(first, last, starts[min(clean + 1, cut)])
         if earliest is not None and (more := _segment_at(starts, int(first[needed])) - clean):
             holds.append(
                 f"{more:,} segments before it each begin within an earlier transaction, the first of which, "

@@ -135,7 +135,7 @@ class ChangeLog:
     def __len__(self) -> int:
         rows, described = self.index.entries("snapshots")["rows"], self.index.entries("descriptions")["stream_xid"]
         copied = (pc.sum(rows).as_py() or 0) + (pc.sum(pc.less(described, OUTSIDE)).as_py() or 0)
-        return self.segments.messages - copied
+        return max(self.segments.messages - copied, 0)
 
     def __iter__(self) -> Iterator[LogEntry]:
         return self.entries()

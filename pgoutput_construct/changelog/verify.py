@@ -21,6 +21,7 @@ from pgoutput_construct.changelog._segment.footer import DAMAGE, Segment, chosen
 from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._segment.segment_schema import parts_of
+from pgoutput_construct.changelog._segment.size_limits import open_parquet
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
 from pgoutput_construct.changelog.registry import readers
@@ -176,7 +177,7 @@ class _Verification:
         except MissingFileError:  # compacted since
             return
         try:
-            wrong = _wrong_statistics(pq.read_metadata(pa.BufferReader(tail)), table)
+            wrong = _wrong_statistics(open_parquet(pa.BufferReader(tail)).metadata, table)
         except DAMAGE as error:
             self.problem(str(damaged(segment.path, error)))
             return

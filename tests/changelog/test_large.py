@@ -10,7 +10,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Position
 from pgoutput_construct.changelog._segment import large_payload
-from pgoutput_construct.changelog._segment.large_payload import _read_struct, _struct_bytes
+from pgoutput_construct.changelog._segment.thrift import read_struct, struct_bytes
 from pgoutput_construct.changelog.verify import verify
 from tests.changelog.blocks import block_of
 
@@ -56,7 +56,7 @@ def test_the_file_is_valid_parquet(tmp_path: Path) -> None:
     assert group.total_byte_size == sum(column.total_uncompressed_size for column in columns)
     footer = content[-8 - int.from_bytes(content[-8:-4], "little") : -8]
     assert columns[-1].data_page_offset + columns[-1].total_compressed_size == len(content) - 8 - len(footer)
-    assert _struct_bytes(_read_struct(io.BytesIO(footer))) == footer
+    assert struct_bytes(read_struct(io.BytesIO(footer))) == footer
     damaged = bytearray(content)
     damaged[len(content) - 8 - len(footer) - 1] ^= 1
     with pytest.raises((OSError, pa.ArrowException), match=r"(?i)crc|checksum"):

@@ -186,7 +186,7 @@ def test_a_lost_history(log: WrittenLog) -> None:
     prepare(log, 702, 4200, insert(1, "lost, too"))
     log.copy(1, 1000, ["a", "lost"], 5000)
     log.publish(5000)
-    log.writer.append_event(BEGUN_ANEW, pgo.Lsn(4000), reason="", void_after=4000)
+    log.writer.append_event(BEGUN_ANEW, pgo.Lsn(4000), reason="", void_after=4000, snapshot=[1, 1, []])
     log.commit(922, 4500, 4510, insert(1, "b"))
     log.publish(5200)
     assert yielded(log, ALL) == ["committed 3000", BEGUN_ANEW, "committed 4500"]

@@ -113,7 +113,14 @@ def _index(history: _History, source: random.Random, earlier: Sequence[tuple[int
                 xid = history.snapshot.xmax + 1000
                 rows.append(_row(seq, seq + 1, xid, 10**7))
                 seq += 2
-                events.append(_event(LogEvent(BEGUN_ANEW, Lsn(0), details={"void_after": 10**6, "snapshot": []}), seq))
+                events.append(
+                    _event(
+                        LogEvent(
+                            BEGUN_ANEW, Lsn(0), details={"reason": "", "void_after": 10**6, "snapshot": [0, 0, []]}
+                        ),
+                        seq,
+                    )
+                )
                 seq += 1
             events.append(_event(LogEvent(COPIED_TABLE, history.snapshot.lsn, details=copy.said()), seq))
             seq += 1

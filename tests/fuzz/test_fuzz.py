@@ -14,7 +14,7 @@ from tools.fuzz.mutate import mutated, pool
 from tools.fuzz.seeds import payloads
 from tools.fuzz.targets import TARGETS, seeds
 
-INPUTS = {"inspect": 12, "footer": 12, "stream": 12}
+INPUTS = {"inspect": 12, "footer": 12, "stream": 12, "log": 6}
 """How many inputs of targets that take long; of the others there are more."""
 MANY = 60
 

@@ -136,7 +136,7 @@ def test_copies_of_a_lost_history(log: WrittenLog) -> None:
     log.commit(700, 3000, 3010, relation(1), insert(1, "a"))
     log.copy(1, 1000, ["a", "lost"], 5000)
     log.publish(5000)
-    log.writer.append_event(BEGUN_ANEW, pgo.Lsn(4000), reason="", void_after=4000)
+    log.writer.append_event(BEGUN_ANEW, pgo.Lsn(4000), reason="", void_after=4000, snapshot=[1, 1, []])
     log.commit(922, 4500, 4510, insert(1, "b"))
     log.publish(5200)
     feed = log.feed()

@@ -1,4 +1,4 @@
-"""python -m tools.fuzz: fuzzes all readers of bytes, guided by coverage, or the kernels in bulk."""
+"""python -m tools.fuzz: fuzzes all readers of bytes, guided by coverage, the kernels in bulk, or whole logs."""
 
 import argparse
 import sys
@@ -14,6 +14,7 @@ examples:
   python -m tools.fuzz bulk --payloads 1000000 --seed 7
   python -m tools.fuzz guided                             every target for ten minutes; needs the extra fuzz
   python -m tools.fuzz guided --seconds 60 --targets message segment --keep corpus/
+  python -m tools.fuzz logs --seconds 3600 --seed 7       whole logs that say something else, with fitting checksums
 
 exit status: 0 no findings, 1 findings, 2 wrong arguments
 """
@@ -28,6 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report = bulk.run(options.payloads, options.seed, options.jobs)
         print(*report.lines(), sep="\n")
         return int(bool(report.problems))
+    if options.mode == "logs":
+        from tools.fuzz import whole_logs
+
+        read = whole_logs.run(options.seconds, options.seed, _directory(options))
+        print(f"{read.logs:,} logs; {read.findings} findings")
+        return int(read.findings > 0)
     return _guided(options)
 
 
@@ -42,10 +49,14 @@ def _guided(options: argparse.Namespace) -> int:
     if unknown := [name for name in names if name not in TARGETS]:
         print(f"{unknown[0]} is not a target: choose from {', '.join(TARGETS)}", file=sys.stderr)
         return 2
-    directory = options.keep or Path(tempfile.mkdtemp(prefix="fuzz-"))
+    directory = _directory(options)
     found = guided.run(names, options.seconds, options.seed, directory)
     print(f"{found} findings; inputs and findings are in {directory}")
     return int(found > 0)
+
+
+def _directory(options: argparse.Namespace) -> Path:
+    return options.keep or Path(tempfile.mkdtemp(prefix="fuzz-"))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,8 +73,11 @@ def _parser() -> argparse.ArgumentParser:
     guided = modes.add_parser("guided", help="run every target, guided by coverage (atheris)")
     guided.add_argument("--seconds", type=int, default=600, help="seconds for each target (default: 600)")
     guided.add_argument("--targets", nargs="+", metavar="TARGET", help="the targets to run (default: all)")
-    guided.add_argument("--keep", type=Path, help="directory for inputs and findings (default: a temporary one)")
-    for mode in (bulk, guided):
+    logs = modes.add_parser("logs", help="change whole logs, and read them with everything that reads a log")
+    logs.add_argument("--seconds", type=int, default=600, help="seconds (default: 600)")
+    for mode in (guided, logs):
+        mode.add_argument("--keep", type=Path, help="directory for inputs and findings (default: a temporary one)")
+    for mode in (bulk, guided, logs):
         mode.add_argument("--seed", type=int, default=0, help="seed of the mutations (default: 0)")
     return parser
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from tools.fuzz import file_targets, log_targets, message_targets
+from tools.fuzz import file_targets, log_targets, message_targets, whole_logs
 
 __all__ = ["TARGETS", "Target", "seeds"]
 
@@ -59,10 +59,12 @@ TARGETS: Final[Mapping[str, Target]] = {
     "notes": Target(
         log_targets.read_notes, 1024, [f"{_LOG}{name}" for name in ("note", "pruned", "registry", "events")]
     ),
+    "log": Target(whole_logs.read_log, 16, [f"{_LOG}_segment.{name}" for name in ("footer", "events", "size_limits")]),
 }  # fmt: skip
 """Each of them runs in a process of its own."""
 
 
 def seeds(name: str) -> list[bytes]:
     """Return the seeds of a target."""
-    return list({**message_targets.SEEDS, **file_targets.SEEDS, **log_targets.SEEDS}[name]())
+    known = {**message_targets.SEEDS, **file_targets.SEEDS, **log_targets.SEEDS, **whole_logs.SEEDS}
+    return list(known[name]())

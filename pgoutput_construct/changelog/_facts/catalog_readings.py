@@ -21,7 +21,6 @@ When a reading counts
       whether it was; otherwise it is reported (``undated_changes``).
 """
 
-import json
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -39,8 +38,11 @@ from pgoutput_construct.changelog._segment.events import (
     EventRow,
     LogEvent,
     event_rows,
+    parse_details,
 )
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
+from pgoutput_construct.changelog._store.json_notes import from_json, parse_json
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire import Lsn
 
@@ -314,7 +316,7 @@ class TableFactsReader:
 
     def read(self, event: EventRow) -> TableReading:
         """Return the reading in an event TABLE_FACTS."""
-        details, columns = self._apart(event.payload)
+        details, columns = self._apart(event)
         xmin, xmax, xip = details["snapshot"]
         return TableReading(
             seq=event.seq,
@@ -338,18 +340,23 @@ class TableFactsReader:
             comments=dict(details.get("comments", ())),
         )
 
-    def _apart(self, payload: memoryview) -> tuple[dict[str, Any], SharedColumns[CatalogColumn]]:
+    def _apart(self, event: EventRow) -> tuple[dict[str, Any], SharedColumns[CatalogColumn]]:
+        payload = event.payload
         first, last = _ends(payload)
         if first < last:
-            with suppress(ValueError, TypeError):  # not in the order that a capture writes
-                details = json.loads(str(payload[:first], "ascii") + str(payload[last:], "ascii"))
+            with suppress(ValueError):  # not in the order that a capture writes, or not what it writes
+                text = str(payload[:first], "ascii") + str(payload[last:], "ascii")
+                details = parse_details(event.seq, TABLE_FACTS, text)
                 begin, end = map(self._columns.shared, details.pop("columns"))
                 latest = self._latest.get(details["oid"]) or _ColumnTexts(SharedColumns((begin, end)))
-                text = payload[first + len(_BETWEEN_COLUMNS) : last]
-                self._latest[details["oid"]] = latest = latest.follow(begin, text, end, self._columns)
+                between = payload[first + len(_BETWEEN_COLUMNS) : last]
+                self._latest[details["oid"]] = latest = latest.follow(begin, between, end, self._columns)
                 return details, latest.columns
-        details = json.loads(bytes(payload))
-        return details, SharedColumns(map(self._columns.shared, details.pop("columns", ())))
+        details = parse_details(event.seq, TABLE_FACTS, bytes(payload))
+        try:
+            return details, SharedColumns(map(self._columns.shared, details.pop("columns", ())))
+        except ValueError as error:
+            raise ChangeLogError(f"seq {event.seq}: the facts of a column are invalid: {error}") from None
 
 
 _NO_NUMBERS: Final[frozenset[int]] = frozenset()
@@ -407,19 +414,15 @@ class _Columns(dict[bytes, CatalogColumn]):
     def __init__(self) -> None:
         super().__init__()
         self._shared: dict[CatalogColumn, CatalogColumn] = {}
-        self._said: dict[tuple[tuple[str, Any], ...], CatalogColumn] = {}
 
     def __missing__(self, text: bytes) -> CatalogColumn:
-        self[text] = found = self.shared(json.loads('{"number": ' + text.decode("ascii") + "}"))
+        self[text] = found = self.shared(parse_json('{"number": ' + text.decode("ascii") + "}"))
         return found
 
     def shared(self, facts: Mapping[str, Any]) -> CatalogColumn:
-        """Return the column with these facts: equal columns are the same object."""
-        said = tuple(facts.items())
-        if said not in self._said:
-            column = CatalogColumn(**facts)
-            self._said[said] = self._shared.setdefault(column, column)
-        return self._said[said]
+        """Return the column with these facts: equal columns are the same object; raise ValueError for others."""
+        column = from_json(CatalogColumn, facts)
+        return self._shared.setdefault(column, column)
 
 
 def dated_events(index: SegmentIndex, names: Collection[str], after: int = -1) -> Iterator[tuple[EventRow, bool]]:

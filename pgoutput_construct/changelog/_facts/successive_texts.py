@@ -10,7 +10,6 @@ that comparing two versions takes ``is`` for each chunk. ``RelationReader`` does
 ``catalog_readings.TableFactsReader`` for events TABLE_FACTS.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -23,9 +22,9 @@ from construct import ConstructError, Struct
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog._segment.block import Numbers
-from pgoutput_construct.errors import DecodeError
+from pgoutput_construct.changelog._segment.segment_descriptions import sent_engine
+from pgoutput_construct.errors import ChangeLogError, DecodeError
 from pgoutput_construct.wire import definitions
-from pgoutput_construct.wire.engine import engine
 from pgoutput_construct.wire.messages import Relation, RelationColumn
 from pgoutput_construct.wire.primitives import UInt16
 
@@ -231,7 +230,7 @@ class RelationReader:
 
     def __init__(self, keywords: str) -> None:
         """Take the keywords of ``parse``, as JSON."""
-        self._engine = engine(**json.loads(keywords))
+        self._engine = sent_engine(keywords)
         self._payload = self._header = b""
         self._columns: tuple[RelationColumn, ...] = ()
         self._text: SuccessiveText | None = None
@@ -256,7 +255,8 @@ class RelationReader:
             columns = self._follow(payload) if len(payload) >= _LONG else None
             if columns is None:
                 message = self._engine.parse(payload)
-                assert isinstance(message, Relation)
+                if not isinstance(message, Relation):
+                    raise ChangeLogError(f"the index has a {type(message).__name__} as the Relation of rows")
                 self._model, self._text, self._fronts, columns = message, None, {}, message.columns
             self._payload, self._columns = payload, columns
         return self._columns

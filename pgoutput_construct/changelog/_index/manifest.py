@@ -20,7 +20,7 @@ and that is read from its own footer.
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -31,8 +31,10 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._index.log_index import LISTS, LOG_SCHEMA, Ended, LogIndex, parts_of
 from pgoutput_construct.changelog._segment.block import Numbers
-from pgoutput_construct.changelog._segment.footer import DAMAGE, Position, Segment, footer_content, of_kinds, options_of
-from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex
+from pgoutput_construct.changelog._segment.footer import DAMAGE, Position, Segment, footer_content, options_of
+from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex, check_entries
+from pgoutput_construct.changelog._segment.size_limits import read_stream
+from pgoutput_construct.changelog._store.json_notes import from_json, parse_json
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.errors import ChangeLogError
@@ -93,12 +95,13 @@ def _block(store: LogStore, name: str, start: int, size: int, check: int) -> pa.
     try:
         if zlib.crc32(content) != check:
             raise ValueError(f"the checksum of {size} bytes at offset {start} does not match")
-        (batch,) = pa.ipc.open_stream(pa.BufferReader(content))
-        batch.validate(full=True)
+        table = read_stream(content, _SCHEMA)
+        check_entries(table)
+        (lists,) = table["transactions"].chunks
     except DAMAGE as error:
         place = store.path_of(name)
         raise ChangeLogError(f"{place}: damaged: {error}; remove it: it is a cache of the segments' footers") from error
-    return batch.column(0)
+    return lists
 
 
 def _packed(lists: pa.ChunkedArray) -> bytes:
@@ -129,8 +132,6 @@ _OWN: Final = ("name", "size", "payload_bytes", "first_seq", "last_seq")
 """Fields of a segment that are columns."""
 _FILLED: Final = (*_OWN, "checks", "options", "footer", *_PLACES, "complete_lsn")
 """Columns that are never null."""
-_REST: Final = {"prepared": dict, "finished": list, "columns": list, "said_options": list}
-"""The fields of the JSON in the column ``footer``, and their types."""
 _SEGMENT: Final = r"^segment-\d{20}(-\d{20})?\.parquet$"
 _DESCRIBED: Final = ("footer", "checks", "complete_lsn", "events", *_OWN)
 """Columns that describe a segment, without its options."""
@@ -140,6 +141,16 @@ _END_BYTES: Final = 24
 _CHECK_BYTES: Final = 8
 _TAIL_BYTES: Final = 2**16
 """Bytes read from the end of a file first; mostly they contain the whole stream."""
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """The JSON in the column ``footer``."""
+
+    prepared: Mapping[str, int]
+    finished: tuple[int, ...]
+    columns: tuple[str, ...]
+    said_options: tuple[str, ...]
 
 
 class ManifestName(NamedTuple):
@@ -212,28 +223,27 @@ class Manifest:
         """The index of each segment's options, and the distinct options."""
         column = self.table["options"].combine_chunks().dictionary_encode()
         codes: Numbers = column.indices.to_numpy()
-        return codes, [options_of(json.loads(text)) for text in column.dictionary.to_pylist()]
+        texts = map(parse_json, column.dictionary.to_pylist())
+        return codes, [options_of(from_json(dict[str, Any], text)) for text in texts]
 
     @cached_property
-    def _rest(self) -> dict[str, dict[str, Any]]:
+    def _rest(self) -> dict[str, "_Rest"]:
         """The parsed ``footer`` column, by its text: most segments have the same."""
-        return {text: of_kinds(json.loads(text), _REST) for text in self.table["footer"].unique().to_pylist()}
+        return {text: from_json(_Rest, parse_json(text)) for text in self.table["footer"].unique().to_pylist()}
 
     def check(self) -> None:
         """Raise ValueError, or another error of DAMAGE, if the content is inconsistent."""
-        self.table.validate(full=True)
         if nulls := [name for name in _FILLED if self.table[name].null_count]:
             raise ValueError(f"{', '.join(nulls)} is missing for some segments")
         if not pc.all(pc.match_substring_regex(self.table["name"], _SEGMENT)).as_py():
             raise ValueError("it contains file names that are not those of segments")
+        check_entries(self.table)
         starts, sizes = self.numbers("block_start"), self.numbers("block_bytes")
         if starts.min() < 0 or sizes.min() < 0 or (starts > self.size - sizes).any():
             raise ValueError("it has block offsets beyond the end of the file")
-        _, options = self._options
-        if not options or any(rest.keys() != _REST.keys() for rest in self._rest.values()):
-            raise ValueError("it is missing footer fields")
+        _ = self._options
         footers = self.table["footer"].combine_chunks().dictionary_encode()
-        columns = np.array([len(self._rest[text]["columns"]) for text in footers.dictionary.to_pylist()])
+        columns = np.array([len(self._rest[text].columns) for text in footers.dictionary.to_pylist()])
         if (columns[footers.indices.to_numpy()] != pc.list_value_length(self.table["checks"]).to_numpy()).any():
             raise ValueError("it is missing column checksums")
 
@@ -246,9 +256,9 @@ class Manifest:
             yield Segment(
                 store,
                 options=options[code],
-                position=Position(Lsn(lsn), rest["prepared"], tuple(rest["finished"])),
-                checks=dict(zip(rest["columns"], checks, strict=True)),
-                said_options=tuple(rest["said_options"]),
+                position=Position(Lsn(lsn), rest.prepared, rest.finished),
+                checks=dict(zip(rest.columns, checks, strict=True)),
+                said_options=rest.said_options,
                 events=events,
                 **dict(zip(_OWN, own, strict=True)),
             )
@@ -303,9 +313,9 @@ def read_manifest(store: LogStore, name: str) -> Manifest:
     try:
         if b"%08x" % zlib.crc32(content) != check:
             raise ValueError("its checksum does not match")
-        table = pa.ipc.open_stream(pa.BufferReader(content)).read_all()
-        if not table.schema.equals(_MANIFEST_SCHEMA) or not table.num_rows:
-            raise ValueError(f"it has the columns {table.schema.names}")
+        table = read_stream(content, _MANIFEST_SCHEMA)
+        if not table.num_rows:
+            raise ValueError("it has no segments")
         manifest = Manifest(table, Ended.of(Blocks(store, name, table.select(_PLACES)), table.num_rows), size)
         manifest.check()
     except DAMAGE as error:

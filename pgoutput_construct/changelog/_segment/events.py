@@ -3,13 +3,15 @@
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._segment.segment_index import BinaryValues, SegmentIndex
+from pgoutput_construct.changelog._store.json_notes import from_json, parse_json
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
@@ -26,6 +28,7 @@ __all__ = [
     "event_rows",
     "events_of",
     "log_events",
+    "parse_details",
 ]
 
 CONNECTED: Final = "connected"
@@ -51,6 +54,155 @@ BEGUN_ANEW: Final = "begun anew"
 """The slot or the server's history was lost, and the log continues with changes that do not follow from those before.
 Details: ``reason``; ``void_after``: earlier transactions that ended after this LSN are void (null: none is);
 ``snapshot`` (xmin, xmax, xip): a copy whose snapshot contains this one makes its table complete again."""
+
+_Snapshot: TypeAlias = tuple[int, int, tuple[int, ...]]
+
+
+class _Connected(TypedDict, total=False):
+    slot: str
+    timeline: int | None
+    server_version: int
+
+
+class _CreatedSlot(TypedDict):
+    slot: str
+    snapshot: _Snapshot | None
+
+
+class _CopiedTable(TypedDict):
+    oid: int
+    schema: str
+    table: str
+    chunks: tuple[int, int]
+    rows: int
+    xmin: int
+    xmax: int
+    xip: tuple[int, ...]
+    requests: NotRequired[tuple[str, ...]]
+    place_lsn: NotRequired[Lsn]
+    contained: NotRequired[tuple[int, ...]]
+    sees_until: NotRequired[Lsn]
+
+
+class _BegunAnew(TypedDict):
+    reason: str
+    snapshot: _Snapshot
+    void_after: Lsn | None
+
+
+class _Reading(TypedDict):
+    snapshot: _Snapshot
+    since: int
+    unchanged: int
+
+
+class _CatalogType(TypedDict):
+    type: int
+    columns: tuple[int, ...]
+    labels: NotRequired[tuple[tuple[int, str], ...]]
+    attributes: NotRequired[tuple[tuple[int, int], ...]]
+
+
+class _CatalogColumn(TypedDict):
+    number: int
+    name: NotRequired[str]
+    type: NotRequired[int]
+    modifier: NotRequired[int]
+
+
+class _TableFacts(_Reading):
+    oid: int
+    schema: str
+    name: str
+    gone: NotRequired[bool]
+    replica_identity: NotRequired[str]
+    identity: NotRequired[tuple[int, ...] | None]
+    created: NotRequired[int]
+    filenodes: NotRequired[tuple[tuple[int, int], ...]]
+    joined: NotRequired[tuple[tuple[int, str], ...] | None]
+    attached: NotRequired[tuple[int, ...] | None]
+    truncated: NotRequired[tuple[int, ...] | None]
+    rewritten: NotRequired[tuple[tuple[int, int], ...]]
+    columns: NotRequired[tuple[_CatalogColumn, ...]]
+    types: NotRequired[tuple[_CatalogType, ...]]
+    comments: NotRequired[tuple[tuple[int, str], ...]]
+
+
+class _PublishedTable(TypedDict):
+    oid: int
+    schema: str
+    name: str
+    columns: NotRequired[tuple[int, ...] | None]
+    filter: NotRequired[str | None]
+    member: NotRequired[int | None]
+    ancestors: NotRequired[tuple[int, ...] | None]
+    joined: NotRequired[str | None]
+    within: NotRequired[tuple[str, ...] | None]
+
+
+class _UnsentPartition(TypedDict):
+    oid: int
+    schema: str
+    name: str
+    root: int
+    foreign: bool
+
+
+class _PublicationFacts(_Reading):
+    publication: str
+    captured: NotRequired[bool]
+    operations: NotRequired[tuple[str, ...]]
+    via_root: NotRequired[bool]
+    all_tables: NotRequired[bool]
+    generated: NotRequired[bool]
+    written: NotRequired[int | None]
+    excluded: NotRequired[tuple[int, ...]]
+    tables: NotRequired[tuple[_PublishedTable, ...]]
+    unsent: NotRequired[tuple[_UnsentPartition, ...]]
+
+
+_KINDS: Final[Mapping[str, Any]] = {
+    CONNECTED: _Connected,
+    OPTIONS_CHANGED: dict[str, tuple[Any, Any]],
+    CREATED_SLOT: _CreatedSlot,
+    COPIED_TABLE: _CopiedTable,
+    TABLE_FACTS: _TableFacts,
+    PUBLICATION_FACTS: _PublicationFacts,
+    BEGUN_ANEW: _BegunAnew,
+}
+"""The types of the details that are read; they may have further fields, which later versions write."""
+_VISIBILITY: Final = frozenset({"place_lsn", "contained", "sees_until"})
+
+
+def parse_details(seq: int, name: str | None, payload: bytes | str) -> dict[str, Any]:
+    """Parse the payload of an event.
+
+    Args:
+        seq: Its seq.
+        name: The name that it must have; None: any.
+        payload: Its name and details as JSON.
+
+    Returns:
+        The name as ``event``, and the details.
+
+    Raises:
+        ChangeLogError: The payload is not that of an event, or its details have other types than this version reads.
+    """
+    try:
+        details: Any = parse_json(payload)
+        found = details.get("event") if isinstance(details, dict) else None
+        if not isinstance(found, str) or found != (name or found):
+            raise ValueError(f"it should be an object with the name of an event {name or ''}")
+        others = {key: value for key, value in details.items() if key != "event"}
+        from_json(_KINDS.get(found, _Anything), others)
+        if found == COPIED_TABLE and len(_VISIBILITY & others.keys()) not in (0, len(_VISIBILITY)):
+            raise ValueError("it does not have all fields of a copy's visibility")
+    except ValueError as error:
+        raise ChangeLogError(f"seq {seq}: the payload is not that of an event: {error}: {payload[:80]!r}") from None
+    return dict(details)
+
+
+_Anything: Final = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -83,12 +235,10 @@ class LogEvent:
             payload: Its name and details as JSON.
 
         Raises:
-            ValueError: The payload is not that of an event.
+            ChangeLogError: The payload is not that of an event.
         """
-        details = json.loads(payload)
-        if not isinstance(details, dict) or not isinstance(name := details.pop("event", None), str):
-            raise ValueError(f"seq {seq}: the row has no tag, but its payload is not an event: {payload!r:.80}")
-        return cls(name, Lsn(lsn), Timestamp(time), details, seq)
+        details = parse_details(seq, None, payload)
+        return cls(details.pop("event"), Lsn(lsn), Timestamp(time), details, seq)
 
 
 class EventRow(NamedTuple):
@@ -106,7 +256,7 @@ class EventRow(NamedTuple):
     """Its name and details as JSON: mostly a view of the index."""
 
     def read(self) -> LogEvent:
-        """Return the event; raise ValueError if the payload is not that of an event."""
+        """Return the event; raise ChangeLogError if the payload is not that of an event."""
         return LogEvent.parse(self.seq, self.lsn, self.time, bytes(self.payload))
 
 
@@ -122,7 +272,7 @@ def event_rows(index: SegmentIndex, names: Collection[str] = (), after: int = -1
     """
     for event in index.inherited_events:
         if event.name in names and event.seq > after:
-            yield EventRow(*event[:-1], memoryview(event.payload.encode("ascii")))
+            yield EventRow(*event[:-1], memoryview(event.payload.encode()))
     events = index.entries("events")
     chosen = events["seq"].to_numpy() > after
     if names:
@@ -140,7 +290,7 @@ def events_of(index: SegmentIndex, name: str | None = None) -> Iterator[LogEvent
 
 
 def log_events(table: pa.Table) -> Iterator[LogEvent]:
-    """Yield the events among rows of a segment; raise ValueError for a row without a tag that is not one."""
+    """Yield the events among rows of a segment; raise ChangeLogError for a row without a tag that is not one."""
     events = table.filter(table["tag"].is_null())
     columns = events["seq"], events["wal_start"], events["send_time"].cast(pa.int64()), events["payload"]
     for seq, lsn, time, payload in zip(*(column.to_pylist() for column in columns), strict=True):

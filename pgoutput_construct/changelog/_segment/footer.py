@@ -11,10 +11,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog._segment.segment_index import check_index
+from pgoutput_construct.changelog._segment.size_limits import open_parquet
+from pgoutput_construct.changelog._store.json_notes import from_json, parse_json
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.changelog.log_options import READABLE_FORMATS, LogOptions
 from pgoutput_construct.errors import ChangeLogError
@@ -32,7 +33,6 @@ __all__ = [
     "footer_content",
     "footer_index",
     "footer_pairs",
-    "of_kinds",
     "options_of",
     "read_footer",
     "read_tail",
@@ -59,17 +59,6 @@ class Position:
 
 
 _ELSEWHERE: Final = {"store", "name", "size", "index"}
-_KINDS: Final = {
-    "first_seq": int,
-    "last_seq": int,
-    "events": int,
-    "payload_bytes": int,
-    "checks": dict,
-    "said_options": list,
-}
-_POSITION_KINDS: Final = {"complete_lsn": int, "prepared": dict, "finished": list}
-_OPTION_KINDS: Final = {"log_format": int, "server_version": int, "system_identifier": str, "database": str}
-"""The JSON types of fields of a footer; other options are checked where they are used."""
 _TAIL_BYTES: Final = 2**16
 _ENDING_BYTES: Final = 8
 """A Parquet file ends with the footer's length and the magic bytes."""
@@ -147,18 +136,18 @@ def read_footer(store: LogStore, name: "SegmentName", size: int) -> Segment:
     """
     tail = read_tail(store, name.name)
     try:
-        metadata = pq.read_metadata(pa.BufferReader(tail))
+        metadata = open_parquet(pa.BufferReader(tail)).metadata
         pairs = metadata.metadata or {}
         if _KEY not in pairs or _CHECK not in pairs:
             raise ValueError("it has no footer of a change log")
         if pairs[_CHECK] != b"%08x" % zlib.crc32(pairs[_KEY]):
             raise ValueError("the checksum of its footer does not match")
-        content = of_kinds(json.loads(pairs[_KEY]), _KINDS)
-        options = options_of(content.pop("options"))
+        content = from_json(_Content, parse_json(pairs[_KEY]))
         if _INDEX not in pairs:
             raise ValueError("its footer has no index")
         check_index(pairs[_INDEX])
-        segment = _segment(store, name.name, size, options, content, pairs[_INDEX])
+        given = vars(content) | {"options": options_of(content.options)}
+        segment = Segment(store, name.name, size=size, index=pairs[_INDEX], **given)
         bounds = segment.first_seq, segment.last_seq
         if (name.first_seq, name.last_seq) != bounds or metadata.num_rows != segment.rows:
             is_of = segment_name(*bounds)
@@ -175,34 +164,26 @@ def read_tail(store: LogStore, name: str) -> bytes:
     return store.read(name, last=footer) if footer > len(tail) == _TAIL_BYTES else tail
 
 
-def options_of(content: dict[str, Any]) -> LogOptions:
+@dataclass(frozen=True)
+class _Content:
+    """The JSON of a footer."""
+
+    options: Mapping[str, Any]
+    first_seq: int
+    last_seq: int
+    position: Position
+    checks: dict[str, int]
+    events: int = 0
+    said_options: tuple[str, ...] = ()
+    payload_bytes: int = 0
+
+
+def options_of(content: Mapping[str, Any]) -> LogOptions:
     """Return the options in a footer; raise ValueError for a log format that this version cannot read."""
-    if of_kinds(content, _OPTION_KINDS)["log_format"] not in READABLE_FORMATS:
-        raise ValueError(f"it has log format {content['log_format']}, this version reads {sorted(READABLE_FORMATS)}")
-    names = {known.name for known in fields(LogOptions)}
-    given: dict[str, Any] = {key: value for key, value in content.items() if key in names and value is not None}
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-    return LogOptions(**given)
-
-
-def _segment(
-    store: LogStore, name: str, size: int, options: LogOptions, content: dict[str, Any], index: bytes | None
-) -> Segment:
-    position = of_kinds(content.pop("position"), _POSITION_KINDS)
-    lsn, finished = Lsn(position["complete_lsn"]), tuple(position["finished"])
-    content["position"] = Position(lsn, position["prepared"], finished)
-    content["said_options"] = tuple(content.get("said_options", ()))
-    return Segment(store, name, options, size=size, index=index, **content)
-
-
-def of_kinds(content: Any, kinds: Mapping[str, type]) -> dict[str, Any]:
-    """Return a JSON object after checking the types of the fields that it has; raise ValueError for a wrong one."""
-    if not isinstance(content, dict):
-        raise ValueError(f"its footer has {content!r:.80} instead of an object")
-    for name, kind in kinds.items():
-        if name in content and type(content[name]) is not kind:
-            raise ValueError(f"its footer has {content[name]!r:.80} as {name}")
-    return content
+    if content.get("log_format") not in READABLE_FORMATS:
+        found = f"{content.get('log_format')!r:.40}"
+        raise ValueError(f"it has log format {found}, this version reads {sorted(READABLE_FORMATS)}")
+    return from_json(LogOptions, {key: value for key, value in content.items() if value is not None})
 
 
 def damaged(path: str, error: BaseException) -> ChangeLogError:

@@ -10,24 +10,22 @@ chunk. So the file that it writes ends with the page of that payload, and the fo
 the page, and its size into the page header and the footer: both are structs in Thrift's compact protocol, which are
 parsed, changed, and serialized again.
 
-Sources: parquet.thrift of the Parquet format; the Apache Thrift documents, "Thrift Compact protocol encoding".
+Source: parquet.thrift of the Parquet format.
 """
 
 import io
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, Final, TypeAlias
+from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog._segment.segment_schema import SCHEMA
+from pgoutput_construct.changelog._segment.thrift import Struct, read_struct, struct_bytes
 from pgoutput_construct.columnar.index import payload_bounds
 
 __all__ = ["ends_large", "write_large"]
-
-_Struct: TypeAlias = dict[int, tuple[int, Any]]
-"""The fields of a Thrift struct by id: (type, value). A list is (type of its elements, elements)."""
 
 _LARGE_BYTES: Final = 2**26
 _MAGIC: Final = b"PAR1"
@@ -38,12 +36,6 @@ _ROW_GROUPS, _COLUMNS, _GROUP_SIZE, _GROUP_COMPRESSED, _COLUMN_METADATA = 4, 1, 
 """Fields of FileMetaData, RowGroup and ColumnChunk."""
 _TOTAL_UNCOMPRESSED, _TOTAL_COMPRESSED, _PAGE_OFFSET, _SIZE_STATISTICS = 6, 7, 9, 16
 """Fields of ColumnMetaData."""
-
-_TRUE, _FALSE, _I8, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12
-_INTEGERS: Final = frozenset({_I16, _I32, _I64})
-_LONG: Final = 15
-_SIZES: Final = {_TRUE: 1, _FALSE: 1, _I8: 1, _DOUBLE: 8}
-"""Of values that stay bytes here; a boolean is one byte in a list, and none as a field."""
 
 
 def ends_large(table: pa.Table) -> bool:
@@ -67,15 +59,15 @@ def write_large(
     payload = _last_payload(table)
     footer, page_start = _read_footer(content)
     content.seek(page_start)
-    header = _read_struct(content)
+    header = read_struct(content)
     length = len(payload).to_bytes(4, "little")  # precedes each value in the encoding PLAIN
     _change(header, _UNCOMPRESSED_SIZE, lambda size: size + len(payload))
     _change(header, _COMPRESSED_SIZE, lambda size: size + len(payload))
     _change(header, _CRC, lambda _: _signed(zlib.crc32(payload, zlib.crc32(length))))
     before = content.tell() - page_start
-    head = _struct_bytes(header)
+    head = struct_bytes(header)
     _grow(footer, len(payload) + len(head) - before)
-    end = _struct_bytes(footer)
+    end = struct_bytes(footer)
     file.write(content.getbuffer()[:page_start])
     for piece in (head, length, payload, end, len(end).to_bytes(4, "little"), _MAGIC):
         file.write(piece)
@@ -100,21 +92,21 @@ def _with_stand_in(
     return sink.getvalue()
 
 
-def _read_footer(content: io.BytesIO) -> tuple[_Struct, int]:
+def _read_footer(content: io.BytesIO) -> tuple[Struct, int]:
     """Return the footer, and the offset of the last page."""
     end = content.seek(-_TAIL, io.SEEK_END)
     content.seek(end - int.from_bytes(content.read(4), "little"))
-    footer = _read_struct(content)
+    footer = read_struct(content)
     return footer, _last_column(footer)[_PAGE_OFFSET][1]
 
 
-def _last_column(footer: _Struct) -> _Struct:
+def _last_column(footer: Struct) -> Struct:
     group = footer[_ROW_GROUPS][1][1][-1]
-    metadata: _Struct = group[_COLUMNS][1][1][-1][_COLUMN_METADATA][1]
+    metadata: Struct = group[_COLUMNS][1][1][-1][_COLUMN_METADATA][1]
     return metadata
 
 
-def _grow(footer: _Struct, size: int) -> None:
+def _grow(footer: Struct, size: int) -> None:
     group, column = footer[_ROW_GROUPS][1][1][-1], _last_column(footer)
     for fields, numbers in (
         (group, (_GROUP_SIZE, _GROUP_COMPRESSED)),
@@ -125,84 +117,10 @@ def _grow(footer: _Struct, size: int) -> None:
     column.pop(_SIZE_STATISTICS, None)  # optional
 
 
-def _change(fields: _Struct, number: int, change: Callable[[int], int]) -> None:
+def _change(fields: Struct, number: int, change: Callable[[int], int]) -> None:
     kind, value = fields[number]
     fields[number] = kind, change(value)
 
 
 def _signed(number: int) -> int:
     return number - 2**32 if number >= 2**31 else number
-
-
-def _read_struct(file: io.BytesIO) -> _Struct:
-    """Parse a struct at the position of a file, which moves after it; raise ValueError for types not in Parquet."""
-    fields: _Struct = {}
-    number = 0
-    while head := file.read(1)[0]:
-        number = number + (head >> 4) if head >> 4 else _unfold(_read_varint(file))
-        kind = head & _LONG
-        fields[number] = kind, (b"" if kind in (_TRUE, _FALSE) else _read(file, kind))
-    return fields
-
-
-def _struct_bytes(fields: _Struct) -> bytes:
-    """Return a struct as it is written."""
-    out, before = bytearray(), 0
-    for number, (kind, value) in fields.items():
-        step = number - before
-        out += bytes([step << 4 | kind]) if 0 < step <= _LONG else bytes([kind]) + _varint(_fold(number))
-        out += _bytes(kind, value)
-        before = number
-    return bytes(out) + b"\0"
-
-
-def _read(file: io.BytesIO, kind: int) -> Any:
-    if kind in _INTEGERS:
-        return _unfold(_read_varint(file))
-    if kind == _BINARY:
-        return file.read(_read_varint(file))
-    if kind in (_LIST, _SET):
-        head = file.read(1)[0]
-        size = head >> 4 if head >> 4 < _LONG else _read_varint(file)
-        return head & _LONG, [_read(file, head & _LONG) for _ in range(size)]
-    if kind == _STRUCT:
-        return _read_struct(file)
-    if kind not in _SIZES:
-        raise ValueError(f"a value of type {kind} of Thrift")
-    return file.read(_SIZES[kind])
-
-
-def _bytes(kind: int, value: Any) -> bytes:
-    if kind in _INTEGERS:
-        return _varint(_fold(value))
-    if kind == _BINARY:
-        return _varint(len(value)) + bytes(value)
-    if kind in (_LIST, _SET):
-        element, values = value
-        head = bytes([min(len(values), _LONG) << 4 | element]) + (_varint(len(values)) if len(values) >= _LONG else b"")
-        return head + b"".join(_bytes(element, one) for one in values)
-    return _struct_bytes(value) if kind == _STRUCT else bytes(value)
-
-
-def _read_varint(file: io.BytesIO) -> int:
-    number = shift = 0
-    while (byte := file.read(1)[0]) & 0x80:
-        number |= (byte & 0x7F) << shift
-        shift += 7
-    return number | byte << shift
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes(out) + bytes([number])
-
-
-def _fold(number: int) -> int:
-    return number << 1 if number >= 0 else (-number << 1) - 1
-
-
-def _unfold(number: int) -> int:
-    return number >> 1 if number % 2 == 0 else -(number + 1 >> 1)

@@ -8,18 +8,21 @@ stream committed); and ``in_force``, those at its end, for the segment after it.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from pgoutput_construct.changelog._segment.segment_index import struct_array
+from pgoutput_construct.changelog._store.json_notes import from_json, parse_json
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.wire.engine import parse
+from pgoutput_construct.wire.engine import Engine, engine
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation, Type
 
-__all__ = ["Descriptions", "Sent", "described"]
+__all__ = ["Descriptions", "Sent", "described", "sent_engine"]
 
 
 Sent: TypeAlias = Mapping[str, Any]
@@ -37,7 +40,7 @@ def described(sent: Iterable[Sent]) -> Iterator[Description]:
     for row in sorted(sent, key=lambda row: int(row["seq"])):
         text = row["payload"], row["keywords"]
         if (message := known.get(text)) is None:
-            message = known[text] = _read_sent(*text)
+            message = known[text] = _message(row)
         if isinstance(message, Type):
             types[message.type_oid] = message
         elif isinstance(message, Relation):
@@ -144,10 +147,17 @@ class Descriptions:
         return [{"seq": seq, "stream_xid": scope, "oid": self.sent[seq]["oid"]} for seq, scope in found]
 
 
-def _read_sent(payload: bytes, keywords: str) -> PgoutputMessage:
-    """Parse a message as it was sent; ``keywords`` are those of ``parse``, as JSON."""
-    return parse(payload, **json.loads(keywords))
+@lru_cache(maxsize=64)
+def sent_engine(keywords: str) -> Engine:
+    """Return what parses messages as they were sent: by the keywords of ``parse``, as JSON.
+
+    Raises ChangeLogError for what is not that.
+    """
+    try:
+        return engine(**from_json(dict[str, Any], parse_json(keywords)))
+    except (TypeError, ValueError) as error:
+        raise ChangeLogError(f"the index has a description with invalid keywords: {error}") from None
 
 
 def _message(row: Sent) -> PgoutputMessage:
-    return _read_sent(row["payload"], row["keywords"])
+    return sent_engine(row["keywords"]).parse(row["payload"])

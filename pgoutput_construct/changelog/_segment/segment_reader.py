@@ -26,6 +26,7 @@ from pgoutput_construct.changelog._segment.footer import (
 from pgoutput_construct.changelog._segment.prune_note import first_kept
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.segment_schema import SCHEMA, checksums, upgraded
+from pgoutput_construct.changelog._segment.size_limits import check_row_groups, open_parquet
 from pgoutput_construct.changelog._store.store import MissingFileError
 
 __all__ = ["Needed", "read_indexed", "read_segment"]
@@ -74,11 +75,15 @@ def _read(segment: Segment, needed: Needed | None = None) -> Rows:
         return _read_covered(segment)
     try:
         # Not read_table: for a small segment its dataset costs three times as much as everything else.
-        file = pq.ParquetFile(content, page_checksum_verification=True)
+        file = open_parquet(content)
         bounds, index = _bounds(segment, file.metadata), footer_index(file.metadata.metadata)
     except DAMAGE as error:
         raise damaged(_damaged_range(segment, content), error) from error
     groups = _groups(segment, file.metadata, needed)
+    try:
+        check_row_groups(file, groups, content, SCHEMA)
+    except DAMAGE as error:
+        raise damaged(segment.path, error) from error
     try:
         table = upgraded(file.read_row_groups(groups, use_threads=False))
         _check(segment, table, np.concatenate([_NONE, *(np.arange(*bounds[group : group + 2]) for group in groups)]))
@@ -157,7 +162,7 @@ def _content(segment: Segment, needed: Needed | None) -> pa.BufferReader:
 def _ranges(segment: Segment, tail: bytes, needed: Needed) -> list[tuple[int, int]] | None:
     """Return the byte ranges of the needed row groups, given the end of the file; None for all of it."""
     try:
-        metadata = pq.read_metadata(pa.BufferReader(tail))
+        metadata = open_parquet(pa.BufferReader(tail)).metadata
         ranges = [_byte_range(metadata.row_group(group)) for group in range(metadata.num_row_groups)]
         if not all(0 <= first <= end <= segment.size for first, end in ranges):
             raise ValueError("its footer has offsets beyond the end of the file")
@@ -196,7 +201,7 @@ def _damaged_range(segment: Segment, content: pa.BufferReader, groups: Sequence[
     first, bad = segment.first_seq, []
     try:
         content.seek(0)
-        with pq.ParquetFile(content, page_checksum_verification=True) as file:
+        with open_parquet(content) as file:
             for group in range(file.num_row_groups):
                 end = first + file.metadata.row_group(group).num_rows
                 names = file.schema_arrow.names if groups is None or group in groups else ()

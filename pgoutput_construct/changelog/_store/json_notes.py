@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
@@ -116,6 +116,8 @@ def _reader(kind: Any, exact: bool) -> _Reader:
 
 
 def _collection(origin: Any, arguments: tuple[Any, ...], exact: bool) -> _Reader:
+    if origin is Literal:
+        return _literal(arguments)
     readers = [_reader(each, exact) for each in arguments if each is not Ellipsis]
     if origin in (Union, UnionType):
         return _union(readers)
@@ -196,6 +198,15 @@ def _union(readers: list[_Reader]) -> _Reader:
             except ValueError as error:
                 problem = problem if value is None or reader is _null else error
         raise problem
+
+    return read
+
+
+def _literal(values: tuple[Any, ...]) -> _Reader:
+    def read(value: Any) -> Any:
+        if value not in values:
+            raise _mismatch(f"one of {values}", value)
+        return value
 
     return read
 

@@ -96,7 +96,7 @@ class LocalStore(LogStore):
         with self.explained("cannot be read", name):
             path = self.directory / name
             if not stat.S_ISREG(path.stat().st_mode):
-                raise OSError("it is not a regular file")
+                raise ChangeLogError(f"{path}: cannot be read: it is not a regular file")
             return pa.OSFile(str(path))
 
     @contextmanager

@@ -22,6 +22,7 @@ __all__ = ["EventTexts"]
 _Details: TypeAlias = Mapping[str, Any]
 _NAMED: Final = 8
 """The maximum number of tables that a line names."""
+_NAMES: Final = ("slot", "timeline")
 _IDENTITIES: Final = {"d": "its primary key", "i": "an index", "f": "FULL", "n": "NOTHING"}
 """pg_class.relreplident."""
 
@@ -119,10 +120,8 @@ class _Named(NamedTuple):
 
 
 def _connected(details: _Details) -> str:
-    return (
-        f"connected to PostgreSQL {_version(details['server_version'])}, slot {details['slot']}, "
-        f"timeline {details['timeline']}"
-    )
+    version = f" to PostgreSQL {_version(details['server_version'])}" if "server_version" in details else ""
+    return ", ".join([f"connected{version}", *(f"{name} {details[name]}" for name in _NAMES if name in details)])
 
 
 def _version(number: int) -> str:
