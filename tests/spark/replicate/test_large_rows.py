@@ -92,16 +92,6 @@ def test_one_table(lake: Any, tmp_path: Path, into: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("into", ["delta", "iceberg"])
-def test_rows_that_tasks_write(lake: Any, tmp_path: Path, into: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They do not go through the heap, so that its size does not count."""
-    _write(tmp_path / "log", 5 << 20)
-    monkeypatch.setattr(staging, "heap_of", lambda spark: SMALL)
-    replicate(lake, tmp_path / "log", tmp_path / "wh", into)
-    assert read_current(lake, tmp_path / "wh", "large").selectExpr("max(length(v))").first()[0] == 5 << 20
-
-
-@pytest.mark.spark
 @pytest.mark.long
 @pytest.mark.parametrize("check", ["checked", "unchecked"])
 def test_a_small_heap(tmp_path: Path, check: str) -> None:

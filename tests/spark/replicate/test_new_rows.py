@@ -11,7 +11,8 @@ from psycopg import sql
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.spark._replicate import read_current, replicate, step_writer
+from pgoutput_construct.spark._heap import Heap
+from pgoutput_construct.spark._replicate import read_current, replicate, staging, step_writer
 from pgoutput_construct.spark._replicate.batch_plan import Reporter
 from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
@@ -103,6 +104,18 @@ def test_large_batches(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None
     replicate(lake, shop.directory, recorded, into, history=True)
     check_equal(lake, shop, recorded, ["t"])
     assert not _files(recorded)
+
+
+@pytest.mark.parametrize("into", ALL_FORMATS[1:])
+def test_rows_that_are_larger_than_the_heap(
+    lake: Any, shop: Shop, tmp_path: Path, into: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They do not go through it, so that its size does not count."""
+    monkeypatch.setattr(staging, "heap_of", lambda spark: Heap(304 << 20, "spark.driver.memory"))
+    shop.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, repeat('x', 5 << 20))")
+    shop.capture(snapshot=True)
+    replicate(lake, shop.directory, tmp_path / "wh", into, tables=["t"])
+    assert read_current(lake, tmp_path / "wh", "t").selectExpr("max(length(v))").first()[0] == 5 << 20
 
 
 @pytest.mark.parametrize("into", ALL_FORMATS)
