@@ -50,6 +50,8 @@ __all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
 
 _INT64_MAX = 2**63 - 1
+_LARGEST: Final = 2**27
+"""Bytes of payload: those who read a segment take more of a small file for an attack (size_limits)."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,16 @@ class SegmentLimits:
     rows: int = 100_000
     """The maximum number of payloads in a segment; a block that is appended whole may exceed it."""
     payload_bytes: int = 8 * 2**20
-    """Bytes of payload at which a segment is cut; one payload may have up to 1 GB by itself. Two segments are in
-    memory: one is filled while the other is written."""
+    """Bytes of payload at which a segment is cut, at most 128 MB; one payload may have up to 1 GB by itself. Two
+    segments are in memory: one is filled while the other is written."""
     seconds: float = 2.0
     """How long a payload may wait in memory, in seconds: the delay of confirmations and of readers."""
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.payload_bytes < 1 or self.seconds < 0:
             raise ChangeLogError("limits of a segment: rows and payload_bytes must be at least 1, seconds at least 0")
+        if self.payload_bytes > _LARGEST:
+            raise ChangeLogError(f"limits of a segment: payload_bytes must be at most {_LARGEST}")
 
 
 class LogWriter:
