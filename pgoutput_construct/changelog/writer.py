@@ -23,6 +23,7 @@ Who writes: a directory is locked when the writer is created, an object store is
 capture has the slot (``_CaptureClaim``).
 """
 
+import logging
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -49,6 +50,7 @@ from pgoutput_construct.wire import Lsn, Timestamp
 __all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
 
+_LOG = logging.getLogger("pgoutput_construct")
 _INT64_MAX = 2**63 - 1
 _LARGEST: Final = 2**27
 """Bytes of payload: those who read a segment take more of a small file for an attack (size_limits)."""
@@ -402,9 +404,17 @@ class _Flush:
                 self._has_id = True
             segment = self._write_segment(handed, handed.options)
             note = note.including(lsn)
-        if is_noted if segment else lsn and not is_noted:
-            # The slot shows that a segment was lost only if the segment moved its LSN: of others the note has the seqs.
-            note = self._write_note(handed, segment or handed.last)
+        last = segment or handed.last
+        # The slot shows that a segment was lost only if the segment moved its LSN: of others the note has the seqs.
+        lacks_seqs = last is not None and note.next_seq <= last.last_seq
+        if lsn and (lacks_seqs if is_noted else segment is None):
+            try:
+                note = self._write_note(handed, last)
+            except ChangeLogError as error:
+                if segment is None:
+                    raise
+                # The segment is durable, and its LSN was confirmed before: the note is written with the next cut.
+                _LOG.warning("%s", error)
         self.claim.check()  # if it was lost, the file may be elsewhere: then it must not be confirmed
         return Durable(handed.position, segment, note)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pgoutput_construct.changelog._notes.confirmation_note import read_note
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.columnar.descriptions import OUTSIDE
@@ -266,6 +267,31 @@ def test_a_lost_last_segment_that_moved_nothing(tmp_path: Path) -> None:
         kept.rename(tmp_path / name)
     _write(tmp_path, 2)
     assert ChangeLog(tmp_path).segments[-1].last_seq == 6 and verify(tmp_path).problems == ()
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_note_that_fails_after_its_segment(tmp_path: Path, ended: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """The segment is durable all the same; the note is written with the next cut, also after the process was killed."""
+    _write(tmp_path, 3)
+    blocked = tmp_path / ".confirmed.json.tmp"
+    writer = LogWriter(tmp_path)
+    writer.use(OPTIONS)
+    blocked.mkdir()
+    writer.append_fact("said", Lsn(1))
+    assert writer.publish(writer.position) and "cannot be written" in caplog.text
+    assert writer.pending == 0 and writer.durable_seq == 3 and read_note(writer.store).next_seq < 4
+    blocked.rmdir()
+    if ended:
+        writer.close()
+        writer = LogWriter(tmp_path)
+        writer.use(OPTIONS)
+    with writer:
+        writer.cut(writer.position)
+        writer.collect(wait=True)
+        assert read_note(writer.store).next_seq == 4
+        writer.append_fact("said", Lsn(1))
+        assert writer.publish(writer.position)
+    assert read_note(writer.store).next_seq == 5 and verify(tmp_path).problems == ()
 
 
 def test_the_limits_cut_by_rows_bytes_and_time(tmp_path: Path) -> None:
