@@ -16,7 +16,7 @@ from pgoutput_construct.changelog._index.indexes import builder_after, indexes_o
 from pgoutput_construct.changelog._index.listing import Listing, list_log
 from pgoutput_construct.changelog._index.log_index import AsOf, LogIndex, LogMoment
 from pgoutput_construct.changelog._index.planning import first_commit_after, last_commit, relation_history
-from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, LogEvent, event_rows, events_of
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, LogEvent, events_of
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._segment.segment_descriptions import Sent
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
@@ -329,16 +329,20 @@ def index_as_of(log: ChangeLog, moment: LogMoment | int) -> LogIndex:
 def _as_of(index: LogIndex, moment: LogMoment) -> AsOf:
     """Return which readings of the catalog are true as of a moment."""
     seq, lsn, known = moment
-    begun = [event.seq for event in event_rows(index, {BEGUN_ANEW})]
+    events = [*events_of(index, BEGUN_ANEW)]
+    begun = [event.seq for event in events]
     place = bisect_right(begun, seq)
     end = index.last_seq + 1 if known is None else known + 1
     history = range([0, *begun][place], min([*begun, end][place], end))
+    voids = ((event, event.details["void_after"]) for event in events[:place])
+    lost = tuple((event.seq, after, int(event.lsn)) for event, after in voids if after is not None)
     if lsn is not None:
-        return AsOf(index, seq, lsn, lsn, history)
+        return AsOf(index, seq, lsn, lsn, history, lost)
     last, following = last_commit(index, seq), first_commit_after(index, seq)
     certain = last["commit_lsn"] if last is not None and last["seq"] in history else 0
     is_followed = following is not None and following["seq"] in history
-    return AsOf(index, seq, following["commit_lsn"] - 1 if following and is_followed else _NO_LSN, certain, history)
+    until = following["commit_lsn"] - 1 if following and is_followed else _NO_LSN
+    return AsOf(index, seq, until, certain, history, lost)
 
 
 _NO_LSN: Final = 2**64 - 1

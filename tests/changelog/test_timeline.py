@@ -8,12 +8,14 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogEvent
+from pgoutput_construct.changelog._facts.catalog_readings import table_readings
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.visibility import Visibility
-from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CONNECTED
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CONNECTED, TABLE_FACTS
 from pgoutput_construct.changelog.compact import compact
 from pgoutput_construct.changelog.decoding_order import PlacedCopies
 from pgoutput_construct.changelog.prune import prune
+from pgoutput_construct.changelog.reader import index_as_of
 from pgoutput_construct.changelog.timeline import (
     NOTHING_ENDED,
     ItemKind,
@@ -192,6 +194,40 @@ def test_a_lost_history(log: WrittenLog) -> None:
     assert yielded(log, ALL) == ["committed 3000", BEGUN_ANEW, "committed 4500"]
     assert yielded(log, [ItemKind.TRANSACTION], lost=()) == ["committed 3000", "committed 4100", "committed 4500"]
     assert ordered(log) == ["committed 3000", "committed 4500"]
+
+
+def read(log: WrittenLog, lsn: int, *, gone: bool = False) -> None:
+    """Append what the catalog said of table 1 at an LSN."""
+    facts = {"oid": 1, "schema": "public", "name": "t1", "snapshot": [1, 1, []], "since": 0, "unchanged": 0}
+    log.writer.append_fact(TABLE_FACTS, pgo.Lsn(lsn), **facts, **({"gone": True} if gone else {}))
+
+
+@pytest.mark.parametrize("repeated", [True, False])
+def test_readings_of_a_lost_history(log: WrittenLog, repeated: bool) -> None:
+    """They do not count before the log was restarted; what was read before counts if it was true by then."""
+    read(log, 900)
+    log.commit(700, 2000, 2010, relation(1), insert(1, "a"))
+    read(log, 2600)
+    log.commit(701, 3900, 3910, insert(1, "lost"))
+    read(log, 3920, gone=True)
+    log.publish(3930)
+    log.writer.append_fact(BEGUN_ANEW, pgo.Lsn(3050), reason="", snapshot=[1, 1, []], void_after=3000)
+    if repeated:
+        read(log, 3100)
+    log.commit(922, 3500, 3510, relation(1), insert(1, "b"))
+    log.publish(3600)
+    opened = ChangeLog(log.directory)
+
+    def found(at: int) -> list[tuple[int, bool]]:
+        index = index_as_of(opened, moment_at(opened.index, pgo.Lsn(at)))
+        return [(int(each.snapshot.lsn), each.gone) for each in table_readings(index)[1]]
+
+    assert found(2500) == [(900, False)]
+    assert found(2700) == found(3050) == [(900, False), (2600, False)]
+    later = [(900, False), (2600, False), (3920, True), *([(3100, False)] if repeated else [])]
+    assert found(3499) == found(3550) == later
+    readings = table_readings(opened.index)[1]
+    assert [(int(each.snapshot.lsn), each.gone) for each in readings] == later
 
 
 @pytest.mark.parametrize("with_visibility", [False, True])

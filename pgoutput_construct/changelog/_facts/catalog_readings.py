@@ -8,8 +8,9 @@ When a reading counts
     A reading says what was true at its LSN, the WAL insert position after its snapshot. Where it stands in the log says
     less: a capture that was down, or is late, reads the catalog as it is now, and appends that before transactions that
     it catches up; one that waits for the end of a transaction appends it after some that are newer. So as of an earlier
-    moment (``LogIndex.as_of``) readings are selected by their LSN (``dated_events``). LSNs of two histories of a server
-    cannot be compared: readings from before an event BEGUN_ANEW are all of then.
+    moment (``LogIndex.as_of``) readings are selected by their LSN (``dated_events``). Of a history of
+    the server that was lost (event BEGUN_ANEW with ``void_after``), readings do not count before the log was restarted;
+    LSNs of a later history are not compared with those of the moment.
 
     - What tables and publications are like is what the last reading by then says (``table_readings``,
       ``publication_readings``), or the Relation of later rows.
@@ -428,8 +429,8 @@ class _Columns(dict[bytes, CatalogColumn]):
 def dated_events(index: SegmentIndex, names: Collection[str], after: int = -1) -> Iterator[tuple[EventRow, bool]]:
     """Yield events in the order of the log, each with whether it is a reading that was true by the end of the index.
 
-    Readings that were true later come last: those of the same history of the server, whether they stand in the index,
-    or after it. Other events are those of the index.
+    Readings that were true later come last, whether they stand in the index, or after it; those of another history of
+    the server are left out. Other events are those of the index.
 
     Args:
         index: The index of a log, possibly as of a moment.
@@ -442,8 +443,9 @@ def dated_events(index: SegmentIndex, names: Collection[str], after: int = -1) -
         return
     for event in event_rows(as_of.log, names, after):
         if event.name in _READINGS:
-            if event.seq < as_of.history.stop:
-                yield event, as_of.has(event.seq, event.lsn)
+            is_true = as_of.has(event.seq, event.lsn)
+            if is_true is not None:
+                yield event, is_true
         elif event.seq <= as_of.seq:
             yield event, True
 

@@ -239,12 +239,26 @@ class AsOf:
     certain_lsn: int
     """The same for those that stand after it: the index surely has all that committed up to this LSN."""
     history: range
-    """The seqs of the history of the server in which it is, as far as the log is known: LSNs of another one cannot be
+    """The seqs of the history of the server in which it is, as far as the log is known: LSNs of a later one cannot be
     compared with these."""
+    lost: tuple[tuple[int, int, int], ...] = ()
+    """The histories that were lost by then: the seq at which the log was restarted, the LSN up to which it counts, and
+    the LSN at which the log was restarted."""
 
-    def has(self, seq: int, lsn: int) -> bool:
-        """Return whether a reading at a seq was true by then, given its LSN."""
-        return seq < self.history.start or lsn <= (self.lsn if seq <= self.seq else self.certain_lsn)
+    def has(self, seq: int, lsn: int) -> bool | None:
+        """Return whether a reading at a seq was true by then, given its LSN; None if it is not of this history.
+
+        After a restart, a capture does not repeat what the log says already. So what was read in a history that was
+        lost is true since the restart, as far as no later reading differs.
+        """
+        if seq >= self.history.stop:
+            return None
+        is_lost = False
+        for before_seq, after_lsn, restart_lsn in self.lost:
+            if seq < before_seq and lsn > after_lsn:
+                lsn, is_lost = restart_lsn + 1, True
+        is_true = lsn <= (self.lsn if seq <= self.seq else self.certain_lsn)
+        return True if is_true else None if is_lost else False
 
 
 @dataclass(frozen=True)
