@@ -516,7 +516,8 @@ def moment_at(index: LogIndex, at: Lsn | Timestamp) -> LogMoment:
     last = last_commit(index, seq)
     after, lsn = (-1, 0) if last is None else (last["seq"], last["commit_lsn"])
     if isinstance(at, Timestamp):
-        events = index.entries("events")
+        lost = [each for each in lost_histories(index) if each.before_seq <= seq]
+        events = without_lost_history(index.entries("events"), lost, "lsn")
         is_by_then = pc.and_(pc.less_equal(events["time"], int(at)), pc.less_equal(events["seq"], seq))
         at = Lsn(max(pc.max(events.filter(is_by_then)["lsn"]).as_py() or 0, lsn))
     copies = [copy for copy in present_copies(index) if copy.seq <= seq]

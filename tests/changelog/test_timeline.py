@@ -228,6 +228,8 @@ def test_readings_of_a_lost_history(log: WrittenLog, repeated: bool) -> None:
     assert found(3499) == found(3550) == later
     readings = table_readings(opened.index)[1]
     assert [(int(each.snapshot.lsn), each.gone) for each in readings] == later
+    assert moment_at(opened.index, pgo.Timestamp.now()).lsn == 3500
+    assert moment_at(opened.index, pgo.Timestamp(3000)).lsn == 2000
 
 
 @pytest.mark.parametrize("with_visibility", [False, True])

@@ -67,16 +67,17 @@ def committed_transactions(transactions: pa.Table, lost: Iterable[LostHistory] =
     return without_lost_history(transactions if pc.all(counts).as_py() else transactions.filter(counts), lost)
 
 
-def without_lost_history(transactions: pa.Table, lost: Iterable[LostHistory]) -> pa.Table:
+def without_lost_history(rows: pa.Table, lost: Iterable[LostHistory], by: str = "end_lsn") -> pa.Table:
     """Return those of the transactions that ended that are not of a history of the server that was ``lost``.
 
-    What was rolled back at an LSN that the server did not send is never left out.
+    Of other rows ``by`` is the column that has their LSNs. What was rolled back at an LSN that the server did not send
+    is never left out.
     """
     for each in lost:
-        is_before = pc.less(transactions["seq"], each.before_seq)
-        is_void = pc.and_(is_before, pc.greater(transactions["end_lsn"], each.after_lsn))
-        transactions = transactions.filter(pc.invert(pc.fill_null(is_void, False)))
-    return transactions
+        is_before = pc.less(rows["seq"], each.before_seq)
+        is_void = pc.and_(is_before, pc.greater(rows[by], each.after_lsn))
+        rows = rows.filter(pc.invert(pc.fill_null(is_void, False)))
+    return rows
 
 
 def lost_histories(index: SegmentIndex) -> list[LostHistory]:
@@ -205,10 +206,14 @@ def commit_stats(index: LogIndex, lost: Collection[LostHistory] = ()) -> dict[st
 
 
 def last_commit(index: LogIndex, seq: int) -> dict[str, Any] | None:
-    """Return the last transaction that committed up to a seq, None where none did."""
-    numbers = commit_stats(index)
+    """Return the last transaction that committed up to a seq, None where none did.
+
+    Histories that were lost by then do not count.
+    """
+    lost = [each for each in lost_histories(index) if each.before_seq <= seq]
+    numbers = commit_stats(index, lost)
     for place in np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))[-1:].tolist():
-        found = committed_transactions(index.one(place).transactions)
+        found = committed_transactions(index.one(place).transactions, lost)
         found = found.filter(pc.less_equal(found["seq"], seq))
         last: dict[str, Any] = found.slice(len(found) - 1).to_pylist()[0]
         return last
