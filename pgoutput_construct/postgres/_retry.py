@@ -26,9 +26,11 @@ class Retry:
     def __init__(self, limit: float | None = None, first_limit: float | None = None) -> None:
         """Retry until ``limit`` seconds after the last contact with the server; None for no limit.
 
-        Until the first connection succeeds, ``first_limit`` applies if there is no ``limit``.
+        With a ``first_limit``, until ``began`` only the time without a stream counts: connections that break before
+        the work begins do not extend it. It applies in place of ``limit`` if that is None.
         """
         self._limit = limit
+        self._has_begun = first_limit is None
         self._limit_now = first_limit if limit is None else limit
         self.silent = 0
         """The number of consecutive connections that received nothing and ended because the server was silent."""
@@ -51,6 +53,10 @@ class Retry:
         _LOG.info("%s%s", "connected again: " if self._logged else "connected: ", what)
         self._logged = ""
         self._connected = True
+
+    def began(self) -> None:
+        """Note that the work has begun, for which the connections are made: ``first_limit`` ends."""
+        self._has_begun = True
         self._limit_now = self._limit
 
     def recurs(self, error: ReplicationError, transactions: int) -> bool:
@@ -73,8 +79,10 @@ class Retry:
         ``received`` is the activity so far. Raises ``error`` if it is not transient, or the limit has passed.
         """
         now = time.monotonic()
-        if self._connected:
+        if self._connected and self._has_begun:
             self._contact = now
+        elif self._connected and not isinstance(error, SilentServerError):
+            self._contact += now - self._attempt  # the server may have decoded for long before it sent anything
         if not error.transient or (self._limit_now is not None and now - self._contact >= self._limit_now):
             raise error
         silent_again = isinstance(error, SilentServerError) and received == self._received

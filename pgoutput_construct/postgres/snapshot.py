@@ -1,6 +1,7 @@
 """The function ``snapshot``: requests table copies in the log, which the capture that writes it makes."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -17,7 +18,6 @@ from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
 from pgoutput_construct.postgres._capture.pump import CaptureProgress
-from pgoutput_construct.postgres._patience import ANSWER_SECONDS
 from pgoutput_construct.postgres._snapshot.snapshots import check_can_copy
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.postgres.connection import Connection, connect
@@ -86,7 +86,9 @@ def snapshot(
             watched = _CompletionWatch(store, request, on_progress)
             given: dict[str, Any] = log.options.replication_options()
             given |= {"workers": workers, "handle_signals": handle_signals, "on_progress": watched.report}
-            given |= {"reconnect_seconds": ANSWER_SECONDS}
+            given |= {
+                "duration": math.inf
+            }  # a beginning is tried for a limited time; later failures are retried forever
             slot, publications = log.options.slot, log.options.publications
             capture(dsn, slot, publications, store.address, stop=lambda: is_stopped() or watched.done, **given)
     finally:

@@ -1,8 +1,10 @@
 """What a capture refuses and what it accepts: foreign logs, moved slots, idle servers, empty frames."""
 
+import time
 from typing import Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import (
@@ -12,6 +14,7 @@ from pgoutput_construct.postgres import (
 )
 from pgoutput_construct.postgres import capture as capture_function
 from pgoutput_construct.wire import Lsn
+from tests.postgres.proxy import Proxy
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 
 pytestmark = pytest.mark.server
@@ -93,3 +96,31 @@ def test_a_slot_with_another_reader(shop: Shop, end: dict[str, Any], monkeypatch
     monkeypatch.undo()
     done = capture_function(shop.dsn, shop.slot, [PUBLICATION], shop.directory, **end)
     assert done.ended_by in end and done.confirmed_lsn
+
+
+def test_a_stream_that_breaks_before_the_comparison(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A capture whose stream started, but did not compare the server with the log, has not begun: it ends as above."""
+    monkeypatch.setitem(capture_function.__globals__, "ANSWER_SECONDS", 0.2)
+    shop.execute(
+        "INSERT INTO item VALUES (1, 'a')", f"SELECT pg_copy_logical_replication_slot('{shop.slot}', 'earlier')"
+    )
+    shop.capture()
+    shop.execute(
+        f"SELECT pg_drop_replication_slot('{shop.slot}')",
+        f"SELECT pg_copy_logical_replication_slot('earlier', '{shop.slot}')",
+        "SELECT pg_drop_replication_slot('earlier')",
+    )
+    is_started, latest = False, time.monotonic() + 20
+
+    def end_after_start(data: bytes) -> bytes:
+        nonlocal is_started
+        if is_started:
+            raise OSError
+        is_started = data.startswith(b"W\0\0")  # CopyBothResponse
+        return data[: 1 + int.from_bytes(data[1:5])] if is_started else data
+
+    with Proxy(shop.server) as proxy, pytest.raises(ReplicationError, match="connect"):
+        proxy.alter = end_after_start
+        shop.path = lambda dsn: make_conninfo(proxy.dsn(dsn), sslmode="disable", gssencmode="disable")
+        shop.capture(duration=0, stop=lambda: time.monotonic() > latest)
+    assert is_started

@@ -1,10 +1,12 @@
 """Which failures of a connection are retried."""
 
+import time
+
 import pytest
 
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._retry import Retry
-from pgoutput_construct.postgres.replication import DecodingError
+from pgoutput_construct.postgres.replication import DecodingError, SilentServerError
 
 
 def test_an_internal_error_is_retried_a_few_times() -> None:
@@ -31,11 +33,29 @@ def test_transient_errors_are_retried_without_limit() -> None:
 
 
 def test_a_first_connection_has_a_limit_of_its_own() -> None:
-    """It applies until a connection succeeds, unless there is a limit for all."""
+    """It applies until the work begins, not only a stream, unless there is a limit for all."""
     broken = ReplicationError("broken", sqlstate="08006", transient=True)
     with pytest.raises(ReplicationError, match="broken"):
         Retry(None, 0.0).failed(broken)
     assert Retry(60.0, 0.0).failed(broken) > 0 and Retry().failed(broken) > 0
     retry = Retry(None, 0.0)
     retry.connected("slot")
+    with pytest.raises(ReplicationError, match="broken"):
+        retry.failed(broken)
+    retry.began()
     assert retry.failed(broken) > 0
+
+
+def test_what_does_not_extend_a_first_limit() -> None:
+    """Silence after a connection, and streams that break at once; one that breaks after long work is tried again."""
+    silent = SilentServerError(1)
+    retry = Retry(None, 0.2)
+    retry.begin()
+    retry.connected("slot")
+    time.sleep(0.3)
+    assert retry.failed(ReplicationError("broken", sqlstate="08006", transient=True)) > 0
+    retry.begin()
+    retry.connected("slot")
+    time.sleep(0.3)
+    with pytest.raises(ReplicationError, match="sent nothing"):
+        retry.failed(silent)

@@ -247,5 +247,6 @@ def test_a_duration_counts_from_where_the_history_is_known() -> None:
     options = LogOptions(slot="s", publications=("p",), database="d", system_identifier="1", server_version=180000)
     unknown = TransactionTracker(Position(), Overlap(Lsn(0), Lsn(0), options))
     ending = Ending(duration=0.0)
-    assert [ending.reason(), ending.reason(unknown)] == [None, None]
+    assert [ending.reason(), ending.reason(unknown), ending.has_begun] == [None, None, False]
     assert [ending.reason(TransactionTracker(Position())), ending.reason()] == ["duration"] * 2
+    assert ending.has_begun

@@ -98,6 +98,8 @@ class CaptureSession:
                     raise error.with_remedy(asking, self.plan.publications, before) from None
             except ReplicationError as error:
                 self.progress.connected = False
+                if self.ending.has_begun:
+                    retry.began()
                 if retry.recurs(error, self.progress.transactions):
                     self._give_up(error)
                 pause = retry.failed(error, activity(self.progress))

@@ -378,6 +378,11 @@ class Ending:
         """Whether the capture ends by itself."""
         return self.needs_replies or self.duration is not None
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a stream has run, and the server's history was known to be that of the log."""
+        return self._began < math.inf
+
     def restart_idle_timer(self, server_lsn: Lsn) -> None:
         """Start waiting for idleness again, on a server whose WAL ends at ``server_lsn``."""
         self._active, self._waiting = time.monotonic(), server_lsn

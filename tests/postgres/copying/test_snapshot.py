@@ -2,10 +2,12 @@
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 
 from pgoutput_construct.changelog._facts.catalog_readings import snapshot_of
@@ -13,12 +15,21 @@ from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog._segment.events import CREATED_SLOT, TABLE_FACTS, events_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres import ChangeLog, NewPublication, current_lsn, ensure_publication, snapshot, stream
+from pgoutput_construct.postgres import (
+    ChangeLog,
+    NewPublication,
+    capture,
+    current_lsn,
+    ensure_publication,
+    snapshot,
+    stream,
+)
 from pgoutput_construct.postgres._capture import preparation
 from pgoutput_construct.postgres._snapshot import chunks, copier, jobs, workers
 from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
 from pgoutput_construct.postgres.replication_slots import ExportedSnapshot, create_slot_with_snapshot
 from tests.postgres.copying.conftest import Source
+from tests.postgres.proxy import Proxy
 from tests.postgres.shop import wait_until
 
 pytestmark = pytest.mark.server
@@ -132,7 +143,7 @@ def test_a_table_published_later_and_a_repeated_copy(source: Source) -> None:
 
 def test_a_slot_that_another_program_reads(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody would make the copies: that is an error after a time, and the request is withdrawn."""
-    monkeypatch.setitem(snapshot.__globals__, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setitem(capture.__globals__, "ANSWER_SECONDS", 0.2)
     source.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a VALUES (1)", "ALTER PUBLICATION p ADD TABLE a")
     source.capture()
     with (
@@ -141,6 +152,30 @@ def test_a_slot_that_another_program_reads(source: Source, monkeypatch: pytest.M
     ):
         snapshot(source.dsn, source.directory, ["a"], handle_signals=False)
     assert [copy.rows for copy in snapshot(source.dsn, source.directory, ["a"], handle_signals=False)] == [1]
+
+
+def test_an_outage_while_a_table_is_copied(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time to begin is limited; a copy that runs continues after an outage that is longer."""
+    monkeypatch.setitem(capture.__globals__, "ANSWER_SECONDS", 0.2)
+    source.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a SELECT generate_series(1, 1000)")
+    source.execute("ALTER PUBLICATION p ADD TABLE a")
+    source.capture()
+    refused_until: float | None = None
+
+    def refuse_after_copy_begins(data: bytes) -> bytes:
+        nonlocal refused_until
+        if refused_until is None and data.startswith(b"H\0\0"):  # CopyOutResponse
+            refused_until = time.monotonic() + 1
+            proxy.cut()
+        if refused_until is not None and time.monotonic() < refused_until:
+            raise OSError
+        return data
+
+    with Proxy(source.server) as proxy:
+        proxy.alter = refuse_after_copy_begins
+        dsn = make_conninfo(proxy.dsn(source.dsn), sslmode="disable", gssencmode="disable")
+        (copy,) = snapshot(dsn, source.directory, ["a"], handle_signals=False)
+    assert refused_until is not None and copy.rows == 1000
 
 
 def test_a_table_altered_before_it_is_read(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
