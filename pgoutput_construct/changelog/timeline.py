@@ -357,8 +357,11 @@ class TimelineFollower:
     def _with_places(self, copies: Iterable[TableCopy], complete_lsn: int) -> list[TableCopy]:
         """Return the copies whose places are known, not of what was pruned, or lost."""
         placed = takewhile(lambda copy: copy.snapshot.lsn <= complete_lsn, copies)
-        last_seq, lsn = self._moment.seq, self._moment.lsn or 0
-        known = (copy for copy in placed if copy.seq <= last_seq or copy.snapshot.lsn <= lsn)
+        last_seq, lsn, end = self._moment
+        seqs = range(_INT64_MAX if end is None else end + 1)
+        known = (
+            copy for copy in placed if copy.seq <= last_seq or (copy.snapshot.lsn <= (lsn or 0) and copy.seq in seqs)
+        )
         return [copy for copy in known if copy.since_lsn >= self.begins and not _is_lost(copy, self._lost)]
 
     def order(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pgoutput_construct.changelog._facts.completeness import begun_without_copy, present_copies
+from pgoutput_construct.changelog._index.log_index import LogMoment
 from pgoutput_construct.changelog._index.planning import first_commit_after, last_commit
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog, index_as_of
@@ -54,7 +55,10 @@ def fork_point(log: ChangeLog, at: Lsn | Timestamp) -> ForkPoint:
         PgoutputError: The log begins later; or a table was being copied then: its rows are complete only after later
             commits.
     """
-    moment = moment_at(log.index, at)
+    return _point_of(log, at, moment_at(log.index, at))
+
+
+def _point_of(log: ChangeLog, at: Lsn | Timestamp, moment: LogMoment) -> ForkPoint:
     seq, following = moment.seq, first_commit_after(log.index, moment.seq)
     until = None if following is None else Lsn(following["commit_lsn"] - 1)
     commit = last_commit(log.index, seq) if seq >= log.index.first_seq else None
@@ -106,7 +110,10 @@ def fork(
     """
     if into is None and warehouse is None:
         raise PgoutputError("nothing to make: give a server, a warehouse, or both")
-    point = fork_point(ChangeLog(log), at)
+    opened = ChangeLog(log)
+    # The log may grow until the last of them is made: what is added then does not count for any of them.
+    moment = moment_at(opened.index, at)._replace(known=opened.index.last_seq)
+    point = _point_of(opened, at, moment)
     tables: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     if warehouse is not None:
@@ -114,12 +121,12 @@ def fork(
             raise PgoutputError("the tables of a warehouse are written by Spark: give its session")
         with needing("spark"):
             from pgoutput_construct.spark import replicate
-        batch = replicate(spark, log, warehouse, format, as_of=at)
+        batch = replicate(spark, log, warehouse, format, as_of=moment)
         if batch is not None:
             tables, lacks = tuple(batch.tables), tuple(f"{lack.name}: {lack}" for lack in batch.lacks)
     if into is None:
         return Fork(point, 0, {}, tables, lacks)
     with needing("postgres", "publisher"):
         from pgoutput_construct.publisher.replay import replay
-    done = replay(log, into, at, host=host, has_dropped=False, on_progress=on_progress)
+    done = replay(log, into, moment, host=host, has_dropped=False, on_progress=on_progress)
     return Fork(point, done.transactions, dict(done.tables), tables, tuple(dict.fromkeys([*lacks, *done.lacks])))

@@ -115,7 +115,7 @@ def _columns(table: TargetTable) -> Iterator[CatalogColumn]:
 def replay(
     log: Address,
     into: str,
-    until: Lsn | Timestamp | None = None,
+    until: Lsn | Timestamp | LogMoment | None = None,
     *,
     host: str = "127.0.0.1",
     replace_rows: bool = False,
@@ -130,7 +130,8 @@ def replay(
     Args:
         log: The log's address.
         into: The server: a connection string of libpq. Its user may create subscriptions.
-        until: The LSN, or the time, up to which commits are applied; None: up to the end of the log.
+        until: The LSN, or the time, up to which commits are applied, or the moment of the log; None: up to the end of
+            the log.
         host: The address of this machine as the server sees it: it connects to a port that is opened here.
         replace_rows: Whether a later copy of a table replaces its rows also where what was published of it has no
             deletes or no truncates; otherwise it is not served, and ``Replayed.lacks`` names it.
@@ -143,7 +144,8 @@ def replay(
         PgoutputError: The log cannot be read.
     """
     opened = ChangeLog(log)
-    moment = LogMoment(opened.index.last_seq) if until is None else moment_at(opened.index, until)
+    at = LogMoment(opened.index.last_seq) if until is None else until
+    moment = at if isinstance(at, LogMoment) else moment_at(opened.index, at)
     feed = _ReplayFeed(log, moment, has_dropped=has_dropped) if moment.seq >= opened.index.first_seq else None
     if feed is None or (until is not None and not feed.order().end):
         raise ReplayError(f"{opened.store}: the log has no commit at or before {until}: choose a later LSN or time")

@@ -344,6 +344,23 @@ def test_what_was_pruned(log: WrittenLog) -> None:
     assert ordered(log) == ["committed 1100"]
 
 
+def test_a_moment_of_a_log_that_grows(log: WrittenLog) -> None:
+    """What is added to the log after it was known does not count, even if it was true by then."""
+    log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
+    log.publish()
+    opened = ChangeLog(log.directory)
+    moment = moment_at(opened.index, pgo.Lsn(2000))._replace(known=opened.index.last_seq)
+    read(log, 1100)
+    log.copy(1, 701, ["a"], 1200)
+    log.publish(1300)
+    opened = ChangeLog(log.directory)
+    assert not table_readings(index_as_of(opened, moment))
+    for each, copies in ((moment, 0), (moment._replace(known=None), 1)):
+        follower = TimelineFollower(each)
+        follower.update(opened)
+        assert len(follower.copies) == copies
+
+
 def test_superfluous_copies(log: WrittenLog) -> None:
     """They have a place, at which nothing is sent, and contain nothing."""
     log.copy(1, 701, ["a"], 1050)

@@ -64,7 +64,7 @@ def replicate(
     once: bool = True,
     history: bool = False,
     *,
-    as_of: Lsn | Timestamp | None = None,
+    as_of: Lsn | Timestamp | LogMoment | None = None,
     keep_dropped: bool = False,
     interval: float = 1.0,
     workers: int = _WORKERS,
@@ -261,7 +261,7 @@ def replicate(
         all_tables.attach(known, adopt, lock.check)
         warned, batches = set[Lack](), list[Batch]()
 
-        def advance_to(target: int, lsn: Lsn | None = None) -> None:
+        def advance_to(target: int, moment: LogMoment | None = None) -> None:
             """Bring the tables up to a seq of the log, or to a moment, in batches within the limits."""
             nonlocal known
             while True:
@@ -270,7 +270,7 @@ def replicate(
                 after, least = batches[0].seq if batches else all_tables.applied, all_tables.least_seq
                 end = _batch_end(known, after, least, target, limits)
                 lacking = {lack.relation_oid for lack in lacks_of(known.index)} if end < target else None
-                opened = open_log(own, log, LogMoment(end, lsn if end >= target else None), layout.types, known)
+                opened = open_log(own, log, moment if moment and end >= target else LogMoment(end), layout.types, known)
                 batches[:] = [all_tables.apply(opened, lacking, tries_all=once and end >= target)]
                 maintenance.count(all_tables.written)
                 _warn(batches[0].lacks, warned)
@@ -296,22 +296,28 @@ def replicate(
 
 
 def _target(
-    log: ChangeLog, as_of: Lsn | Timestamp | None, tables: WarehouseTables, once: bool
-) -> tuple[int, Lsn | None]:
-    """Return the seq and LSN of the tables as of an LSN or time; raise PgoutputError for one that is not possible."""
+    log: ChangeLog, as_of: Lsn | Timestamp | LogMoment | None, tables: WarehouseTables, once: bool
+) -> tuple[int, LogMoment | None]:
+    """Return the seq and moment of the tables as of an LSN or time; raise PgoutputError for one that is not possible.
+
+    What is added to the log meanwhile does not count for it.
+    """
     if as_of is None:
         return log.index.last_seq, None
     if not once:
         raise PgoutputError("tables that follow a log are at its end: give once=True with as_of")
-    seq, lsn, _ = moment_at(log.index, as_of)
-    if seq < log.index.first_seq:
+    if isinstance(as_of, LogMoment):
+        moment, as_of = as_of, as_of.lsn
+    else:
+        moment = moment_at(log.index, as_of)._replace(known=log.index.last_seq)
+    if moment.seq < log.index.first_seq:
         raise PgoutputError(f"{log.store}: the log begins after {as_of}: choose a later LSN or time")
-    if max(tables.applied, tables.least_seq) > seq:
+    if max(tables.applied, tables.least_seq) > moment.seq:
         raise PgoutputError(
             f"the tables of the warehouse are later than {as_of} already, and do not go back: choose another "
             "warehouse, or a later LSN or time"
         )
-    return seq, lsn
+    return moment.seq, moment
 
 
 def _sink_of(
