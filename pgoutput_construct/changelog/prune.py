@@ -46,7 +46,7 @@ import numpy as np
 from pgoutput_construct.changelog._facts.completeness import begun_without_copy, present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy, latest_copies
 from pgoutput_construct.changelog._index.indexes import indexes_of
-from pgoutput_construct.changelog._index.listing import Listing, list_log
+from pgoutput_construct.changelog._index.listing import Listing
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.manifest import manifest_names
 from pgoutput_construct.changelog._segment.block import Numbers
@@ -57,6 +57,7 @@ from pgoutput_construct.changelog._segment.segment_index import InheritedEvent, 
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
 from pgoutput_construct.changelog.compact import lock_for_maintenance
+from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.registry import RegisteredReader, readers
 from pgoutput_construct.changelog.timeline import first_uncontained, last_ends, lasting_transactions
 from pgoutput_construct.columnar.descriptions import copy_scope
@@ -125,7 +126,7 @@ def prune(
     if isinstance(before, datetime):
         before = Timestamp.from_datetime(before)
     with lock_for_maintenance(store) as lock:
-        listing, known = list_log(store), readers(store)
+        listing, known = ChangeLog(store).segments, readers(store)
         done = _planned(listing, known, before, time.time(), states)
         done = replace(done, size=sum(_files(store, done.first_seq).values()))
         return done if dry_run else _remove(store, lock, listing, done, on_progress or (lambda done: None))

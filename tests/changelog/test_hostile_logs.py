@@ -17,7 +17,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
-from pgoutput_construct.changelog._segment.segment_index import INDEX_SCHEMA, SegmentIndex
+from pgoutput_construct.changelog._facts.catalog_readings import table_readings
+from pgoutput_construct.changelog._facts.lineage import lineage_of
+from pgoutput_construct.changelog._segment.events import (
+    BEGUN_ANEW,
+    COPIED_TABLE,
+    PUBLICATION_FACTS,
+    TABLE_FACTS,
+    LogEvent,
+)
+from pgoutput_construct.changelog._segment.segment_index import COLUMNS, INDEX_SCHEMA, SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.segment_schema import SCHEMA
 from pgoutput_construct.changelog._segment.segment_writer import _SETTINGS
 from pgoutput_construct.changelog._segment.thrift import read_struct
@@ -209,6 +218,76 @@ def test_temporary_files_are_no_links(log: Path, tmp_path_factory: pytest.TempPa
     with pytest.raises(ChangeLogError, match=r"pruned\.json: cannot be written"):
         LocalStore(log).write("pruned.json", b"{}")
     assert other.read_text() == "content"
+
+
+READING = {"snapshot": [1, 2, []], "since": 0, "unchanged": 0}
+TABLE = {"oid": 1, "schema": "s", "name": "n", **READING}
+COPY = {"oid": 1, "schema": "s", "table": "n", "chunks": [0, 0], "rows": 1, "xmin": 1, "xmax": 2, "xip": []}
+EVENTS: list[tuple[str, dict[str, Any], str]] = [
+    (TABLE_FACTS, TABLE | {"oid": None}, "oid: expected an integer, not None"),
+    (TABLE_FACTS, {**READING, "oid": 1, "schema": "s"}, "name is missing"),
+    (TABLE_FACTS, TABLE | {"snapshot": [1, 2]}, "snapshot: expected a list of 3"),
+    (TABLE_FACTS, TABLE | {"columns": [{"number": 1}, {"name": "x"}]}, r"columns: \[1\]: number is missing"),
+    (
+        TABLE_FACTS,
+        TABLE | {"columns": [{"number": 1, "missing": 7}]},
+        "missing: expected null|missing: expected a string",
+    ),
+    (TABLE_FACTS, TABLE | {"types": [{"type": 1}]}, r"types: \[0\]: columns is missing"),
+    (PUBLICATION_FACTS, READING, "publication is missing"),
+    (PUBLICATION_FACTS, {"publication": "p", **READING, "tables": [{"oid": 1}]}, r"tables: \[0\]: name is missing"),
+    (COPIED_TABLE, COPY | {"chunks": [0, 2**70]}, "the number does not fit into 64 bits"),
+    (COPIED_TABLE, COPY | {"place_lsn": 1}, "does not have all fields of a copy's visibility"),
+    (COPIED_TABLE, {}, "chunks is missing"),
+    (BEGUN_ANEW, {"reason": "", "snapshot": [1, 2, []]}, "void_after is missing"),
+]
+
+
+@pytest.mark.parametrize(("name", "details", "reason"), EVENTS)
+def test_events_without_fields_or_with_others(name: str, details: dict[str, Any], reason: str) -> None:
+    """The error has the seq, and the path of the field."""
+    first = LogEvent(TABLE_FACTS, details=TABLE).payload()
+    rows = [(1, TABLE_FACTS, first), (2, name, LogEvent(name, details=details).payload())]
+    events = [{"seq": seq, "name": kind, "lsn": 1, "time": 0, "payload": text} for seq, kind, text in rows]
+    index = SegmentIndex.from_lists(0, 9, 7, events=struct_array("events", events))
+    with pytest.raises(ChangeLogError, match=rf"seq 2: .*({reason})"):
+        lineage_of(index)
+
+
+def test_further_fields_of_events() -> None:
+    """A later version may write them."""
+    details = TABLE | {"later": [{"x": None}], "columns": [{"number": 1, "later": {"x": 1}}]}
+    event = {
+        "seq": 1,
+        "name": TABLE_FACTS,
+        "lsn": 1,
+        "time": 0,
+        "payload": LogEvent(TABLE_FACTS, details=details).payload(),
+    }
+    index = SegmentIndex.from_lists(0, 9, 7, events=struct_array("events", [event]))
+    assert [reading.columns[0].number for reading in table_readings(index)[1]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "reason"),
+    [
+        ("descriptions", {"seq": None}, "seq is missing"),
+        ("descriptions", {"seq": 10}, "not in order, or not in their segments"),
+        ("events", {"payload": None}, "payload is missing"),
+        ("rows", {"count": 2**63 - 1}, "count is"),
+        ("transactions", {"spans": [{"first": 3, "last": 2**61}]}, "spans that are not in the log"),
+        ("transactions", {"spans": [None]}, "an entry of spans is missing"),
+    ],
+)
+def test_numbers_of_an_index(name: str, entry: dict[str, Any], reason: str) -> None:
+    """None is missing, and none is beyond the log."""
+    whole = {field.name: 1 if pa.types.is_integer(field.type) else None for field in COLUMNS[name]}
+    whole |= {"payload": b"", "keywords": "", "name": "", "problem": "", "outcome": "", "streamed": False}
+    whole |= {"spans": [], "aborted": []}
+    whole = {field.name: (whole | entry)[field.name] for field in COLUMNS[name]}
+    content = SegmentIndex.from_lists(0, 9, 7, **{name: struct_array(name, [whole])}).to_bytes()
+    with pytest.raises(ValueError, match=reason):
+        SegmentIndex.from_bytes(content)
 
 
 def test_structs_of_thrift() -> None:

@@ -193,6 +193,7 @@ def parse_details(seq: int, name: str | None, payload: bytes | str) -> dict[str,
         found = details.get("event") if isinstance(details, dict) else None
         if not isinstance(found, str) or found != (name or found):
             raise ValueError(f"it should be an object with the name of an event {name or ''}")
+        found.encode()  # raises ValueError for what is no text
         others = {key: value for key, value in details.items() if key != "event"}
         from_json(_KINDS.get(found, _Anything), others)
         if found == COPIED_TABLE and len(_VISIBILITY & others.keys()) not in (0, len(_VISIBILITY)):

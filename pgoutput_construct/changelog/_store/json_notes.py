@@ -144,8 +144,14 @@ def _object(kind: type, exact: bool) -> _Reader:
             raise ValueError(f"{min(missing)} is missing")
         if exact and (unknown := value.keys() - readers.keys()):
             raise ValueError(f"{min(unknown)!r:.80} is unknown: a later version may have written it")
-        found = ((name, readers.get(name, others), each) for name, each in value.items())
-        return kind(**{name: _inner(reader, each, name) for name, reader, each in found if reader is not None})
+        found, name = dict[str, Any](), ""
+        try:  # once for all fields: events have thousands
+            for name, each in value.items():
+                if (reader := readers.get(name, others)) is not None:
+                    found[name] = reader(each)
+        except ValueError as error:
+            raise _within(name, error) from None
+        return kind(**found)
 
     return read
 
@@ -154,7 +160,7 @@ def _row(make: Callable[..., Any], readers: list[_Reader], least: int) -> _Reade
     def read(value: Any) -> Any:
         if not isinstance(value, list) or not least <= len(value) <= len(readers):
             raise _mismatch(f"a list of {len(readers)}", value)
-        return make(*_items(readers, value))
+        return make(*_items(zip(readers, value, strict=False)))
 
     return read
 
@@ -163,24 +169,32 @@ def _list(make: Callable[[Iterable[Any]], Any], reader: _Reader) -> _Reader:
     def read(value: Any) -> Any:
         if not isinstance(value, list):
             raise _mismatch("a list", value)
-        return make(_items([reader] * len(value), value))
+        return make(_items((reader, each) for each in value))
 
     return read
 
 
-def _items(readers: list[_Reader], values: list[Any]) -> list[Any]:
-    return [_inner(reader, each, f"[{at}]") for at, (reader, each) in enumerate(zip(readers, values, strict=False))]
+def _items(pairs: Iterable[tuple[_Reader, Any]]) -> list[Any]:
+    found = list[Any]()
+    try:
+        for reader, each in pairs:
+            found.append(reader(each))
+    except ValueError as error:
+        raise _within(f"[{len(found)}]", error) from None
+    return found
 
 
 def _mapping(read_key: _Reader, read_value: _Reader) -> _Reader:
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _mismatch("an object", value)
-        number = read_key is _SCALARS[int]
-        return {
-            _inner(read_key, _number(key) if number else key, "a key"): _inner(read_value, each, key)
-            for key, each in value.items()
-        }
+        found, key, number = dict[Any, Any](), "", read_key is _SCALARS[int]
+        try:
+            for key, each in value.items():
+                found[read_key(_number(key) if number else key)] = read_value(each)
+        except ValueError as error:
+            raise _within(key, error) from None
+        return found
 
     return read
 
@@ -211,12 +225,8 @@ def _literal(values: tuple[Any, ...]) -> _Reader:
     return read
 
 
-def _inner(reader: _Reader, value: Any, name: str) -> Any:
-    """Read what is within another value; an error begins with its path."""
-    try:
-        return reader(value)
-    except ValueError as error:
-        raise ValueError(f"{name!s:.80}: {error}") from None
+def _within(name: str, error: ValueError) -> ValueError:
+    return ValueError(f"{name:.80}: {error}")
 
 
 def _mismatch(expected: str, value: Any) -> ValueError:
@@ -263,13 +273,13 @@ def _lsn(value: Any) -> Lsn:
 
 
 def _any(value: Any) -> Any:
+    if (read := _SCALARS.get(type(value))) is not None:
+        return read(value)
     level = [value]
     for _ in range(_DEEPEST):
         for each in level:
-            if isinstance(each, str):
-                _str(each)
-            elif type(each) is int:
-                _int(each)
+            if (read := _SCALARS.get(type(each))) is not None:
+                read(each)
         parts = [
             (*each, *each.values()) if isinstance(each, dict) else each for each in level if type(each) in (dict, list)
         ]
