@@ -122,6 +122,8 @@ def _advance(gen: PQGen[Result], ready: Any) -> Wait:
     """Let psycopg continue; what it raises for bytes that no server sends is an error of the connection."""
     try:
         return gen.send(ready)
+    except UnicodeEncodeError:
+        raise  # an argument's, before anything was sent
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise psycopg.OperationalError(f"the server's answer cannot be read: {error}") from error
 

@@ -258,11 +258,17 @@ def reading_answer(doing: str) -> Iterator[None]:
         yield
     except PgoutputError:
         raise
+    except UnicodeEncodeError as error:  # what is sent is encoded; an answer is only decoded
+        raise _unsendable(doing, error, error.object[error.start : error.end]) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ReplicationError(
             f"{doing}: the server's answer is not one of PostgreSQL, or was damaged on its way "
             f"({type(error).__name__}: {error}); TLS (sslmode=require) detects damage"
         ) from error
+
+
+def _unsendable(doing: str, error: UnicodeEncodeError, text: str) -> ReplicationError:
+    return ReplicationError(f"{doing}: {text!r} cannot be sent to the server: it is not valid {error.encoding.upper()}")
 
 
 Connection = psycopg.Connection[Any]
@@ -338,6 +344,8 @@ def run(
         if connection.info.encoding == _RAW_PYTHON:
             _read_any_text(cursor.adapters)
         return cursor.execute(encode_sql(statement), arguments)
+    except UnicodeEncodeError as error:  # psycopg encodes the elements of lists one by one: this is the whole name
+        raise _unsendable(doing or _title(statement), error, error.object) from None
     except psycopg.Error as error:
         raise describe_error(error, doing or _title(statement)) from error
 

@@ -137,22 +137,23 @@ def check_tables(publications: Sequence[PublicationFacts]) -> None:
         )
 
 
-@reading_answer(PUBLICATIONS.purpose)
 def read_publications(connection: Connection, publications: Sequence[str]) -> list[PublicationFacts]:
     """Read what ``publications`` publish; those that do not exist are skipped."""
-    return [
-        PublicationFacts(
-            row["name"],
-            tuple(row["operations"]),
-            tuple(row["without_identity"]),
-            tuple(row["unsent"]),
-            row["with_sequences"],
-            row["without_tables"],
-            tuple(row["other_identity"]),
-            tuple(row["detach_pending"]),
-        )
-        for row in fetch_named(connection, PUBLICATIONS, publications=list(publications))
-    ]
+    rows = fetch_named(connection, PUBLICATIONS, publications=list(publications))
+    with reading_answer(PUBLICATIONS.purpose):
+        return [
+            PublicationFacts(
+                row["name"],
+                tuple(row["operations"]),
+                tuple(row["without_identity"]),
+                tuple(row["unsent"]),
+                row["with_sequences"],
+                row["without_tables"],
+                tuple(row["other_identity"]),
+                tuple(row["detach_pending"]),
+            )
+            for row in rows
+        ]
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,18 @@ def test_altered_answers(shop: Shop, proxy: Proxy, read: Callable[[Shop], None],
         read(shop)
 
 
+def test_names_that_cannot_be_sent(shop: Shop) -> None:
+    """They are the caller's, not the server's: the error names them."""
+    with connect(shop.dsn, replication=True) as replication, connect(shop.dsn, replication=False) as ordinary:
+        for connection in (replication, ordinary):
+            with pytest.raises(
+                ReplicationError, match=r"'a\\udcff' cannot be sent to the server: it is not valid UTF-8"
+            ):
+                read_publications(connection, ["p", "a\udcff"])
+            with pytest.raises(ReplicationError, match=r"'a\\udcff' cannot be sent to the server"):
+                read_catalog(connection, ["a\udcff"], shop.slot)
+
+
 @pytest.mark.parametrize("count", [60, pytest.param(2000, marks=pytest.mark.long)])
 def test_flipped_bits(shop: Shop, proxy: Proxy, count: int) -> None:
     """One bit in what the server sends, anywhere: the right result, or an error of this package."""
