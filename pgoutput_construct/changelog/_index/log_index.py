@@ -271,7 +271,7 @@ class LogIndex(SegmentIndex):
 
     ended: Ended = field(default_factory=Ended)
     as_of: AsOf | None = field(default=None, kw_only=True)
-    """As of when it is, if the log goes on; None: readings of the catalog are those that stand in it."""
+    """As of when it is, if the log continues; None: readings of the catalog are those that stand in it."""
 
     @classmethod
     def over(cls, index: SegmentIndex, ended: Ended | None = None) -> "LogIndex":
