@@ -37,7 +37,7 @@ TABLES = (
         '2020-06-01 12:00+02', md5(i::text)::uuid, '{"a": 1}', array[i, NULL], array['2020-01-01', NULL]::date[],
         array[1.5, NULL], 'odd', repeat('b', 3000) FROM generate_series(1, 10) i""",
     'INSERT INTO "Select" VALUES (11), (12)',
-    """INSERT INTO "Select" (id, day, at, z, days) SELECT 30 + n, v, v, v AT TIME ZONE 'UTC', array[v::date, NULL]
+    """INSERT INTO "Select" (id, day, at, z, days) SELECT 60 + n, v, v, v AT TIME ZONE 'UTC', array[v::date, NULL]
         FROM unnest('{9999-12-31 23:59:59.999999, 0001-01-01, 1582-10-10 12:00, 1500-02-28 01:02:03}'::timestamp[])
         WITH ORDINALITY _ (v, n)""",
     """INSERT INTO "Mapped" VALUES (1, 'a'), (2, 'b'), (3, NULL)""",
