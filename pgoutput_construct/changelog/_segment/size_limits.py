@@ -135,6 +135,8 @@ def _buffer_sizes(message: pa.ipc.Message) -> int:
     buffers, sizes = _follow(table, _field(table, batch, _BUFFERS)), 0
     for number in range(unpack_from("<I", table, buffers)[0]):
         start, size = unpack_from("<qq", table, buffers + 4 + 16 * number)
+        if size and not 0 <= start <= message.body.size - _NUMBER_BYTES:
+            raise ValueError("it has a buffer that is not within its batch")
         if size:
             sizes += max(unpack_from("<q", message.body, start)[0], 0)  # -1: this one is not compressed
     return sizes
