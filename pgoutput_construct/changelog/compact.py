@@ -34,6 +34,7 @@ from pgoutput_construct.changelog._segment.footer import Segment, chosen
 from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._segment.segment_writer import GROUP_ROWS, write_segment
+from pgoutput_construct.changelog._segment.size_limits import check_limits
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
 from pgoutput_construct.errors import ChangeLogError
@@ -58,9 +59,10 @@ class CompactionLimits:
     """How large segments become, and when merging is worthwhile."""
 
     rows: int = 1_000_000
-    """The maximum number of rows in a merged segment."""
+    """The maximum number of rows in a merged segment, at most 1,500,000."""
     payload_bytes: int = 128 * 2**20
-    """The maximum bytes of payload in a merged segment; compaction holds one in memory, and its Parquet file."""
+    """The maximum bytes of payload in a merged segment, at most 128 MB; compaction holds one in memory, and its Parquet
+    file."""
     least: int = 8
     """Fewer small segments than this are not merged yet, unless they fill a large one."""
     grace: float = 10.0
@@ -71,6 +73,7 @@ class CompactionLimits:
             raise ChangeLogError(
                 "limits of a compaction: rows and payload_bytes must be at least 1, least at least 2, grace at least 0"
             )
+        check_limits(self.rows, self.payload_bytes)
 
 
 @dataclass(frozen=True)

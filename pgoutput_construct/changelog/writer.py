@@ -40,6 +40,7 @@ from pgoutput_construct.changelog._segment.footer import Position, Segment, chos
 from pgoutput_construct.changelog._segment.segment_descriptions import Sent
 from pgoutput_construct.changelog._segment.segment_schema import Part, coalesced, segment_table
 from pgoutput_construct.changelog._segment.segment_writer import write_segment
+from pgoutput_construct.changelog._segment.size_limits import check_limits
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
 from pgoutput_construct.changelog.log_options import LogOptions
@@ -52,8 +53,6 @@ __all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _INT64_MAX = 2**63 - 1
-_LARGEST: Final = 2**27
-"""Bytes of payload: those who read a segment take more of a small file for an attack (size_limits)."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class SegmentLimits:
     """The limits of a segment. It is cut at the first one that is reached, also inside a transaction."""
 
     rows: int = 100_000
-    """The maximum number of payloads in a segment; a block that is appended whole may exceed it."""
+    """The maximum number of payloads in a segment, at most 1,500,000; a block that is appended whole may exceed it."""
     payload_bytes: int = 8 * 2**20
     """Bytes of payload at which a segment is cut, at most 128 MB; one payload may have up to 1 GB by itself. Two
     segments are in memory: one is filled while the other is written."""
@@ -71,8 +70,7 @@ class SegmentLimits:
     def __post_init__(self) -> None:
         if self.rows < 1 or self.payload_bytes < 1 or self.seconds < 0:
             raise ChangeLogError("limits of a segment: rows and payload_bytes must be at least 1, seconds at least 0")
-        if self.payload_bytes > _LARGEST:
-            raise ChangeLogError(f"limits of a segment: payload_bytes must be at most {_LARGEST}")
+        check_limits(self.rows, self.payload_bytes)
 
 
 class LogWriter:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
+from pgoutput_construct.changelog import ChangeLog, LogWriter, Position, SegmentLimits
 from pgoutput_construct.changelog._facts.catalog_readings import table_readings
 from pgoutput_construct.changelog._facts.lineage import lineage_of
 from pgoutput_construct.changelog._segment.events import (
@@ -32,6 +32,7 @@ from pgoutput_construct.changelog._segment.segment_writer import _SETTINGS
 from pgoutput_construct.changelog._segment.thrift import read_struct
 from pgoutput_construct.changelog._store.json_notes import from_json, parse_json
 from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog.compact import CompactionLimits
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 from tests.spark.logs import log_options
@@ -43,6 +44,7 @@ READ = """
 import sys
 from pathlib import Path
 from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog.compact import CompactionLimits
 from pgoutput_construct.errors import ChangeLogError
 try:
     log = ChangeLog(sys.argv[1])
@@ -302,3 +304,11 @@ def test_depth_of_unspecified_json() -> None:
     assert from_json(dict[str, Any], {"a": parse_json("[" * 60 + "]" * 60)})
     with pytest.raises(ValueError, match="a: it is nested too deeply"):
         from_json(dict[str, Any], {"a": parse_json("[" * 70 + "]" * 70)})
+
+
+@pytest.mark.parametrize("limits", [SegmentLimits, CompactionLimits])
+def test_what_is_written_can_be_read(limits: type[SegmentLimits] | type[CompactionLimits]) -> None:
+    """No limits can be set by which a segment is written that is refused when it is read."""
+    for given in ({"rows": 2_000_000}, {"payload_bytes": 2**28}):
+        with pytest.raises(ChangeLogError, match="rows must be at most 1500000, payload_bytes at most 134217728"):
+            limits(**given)

@@ -24,9 +24,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog._segment.thrift import read_struct
+from pgoutput_construct.errors import ChangeLogError
 
-__all__ = ["check_row_groups", "decompressed", "open_parquet", "read_stream"]
+__all__ = ["check_limits", "check_row_groups", "decompressed", "open_parquet", "read_stream"]
 
+_LARGEST_PAYLOAD_BYTES: Final = 2**27
+_LARGEST_ROWS: Final = 1_500_000
+"""What a segment may have that is written, but for one payload that is larger by itself: rows of ten numbers and these
+payloads can be read whatever the size of the file is."""
 _ALWAYS: Final = 2**28
 _RATIO: Final = 128
 """A file may take 256 MB, twice what a compacted segment has at most, or 128 times its size. Of real changes zstd makes
@@ -46,6 +51,14 @@ _IS_DATA_PAGE: Final = 0
 _IS_PLAIN: Final = 0
 _HEADER, _BUFFERS, _COMPRESSION = 2, 2, 3
 """Fields of the tables Message and RecordBatch."""
+
+
+def check_limits(rows: int, payload_bytes: int) -> None:
+    """Raise ChangeLogError for limits of a segment by which one is written that might be refused when it is read."""
+    if rows > _LARGEST_ROWS or payload_bytes > _LARGEST_PAYLOAD_BYTES:
+        raise ChangeLogError(
+            f"limits of a segment: rows must be at most {_LARGEST_ROWS}, payload_bytes at most {_LARGEST_PAYLOAD_BYTES}"
+        )
 
 
 def open_parquet(content: pa.NativeFile) -> pq.ParquetFile:

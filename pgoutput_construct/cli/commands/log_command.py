@@ -115,7 +115,9 @@ def _lag(dsn: str, log: "ChangeLog") -> dict[str, Any]:
 
 @log_command.command("compact", short_help="Merge small segments into large ones.")
 @click.argument("log", type=LOG)
-@click.option("--rows", type=click.IntRange(min=1), help="Maximum rows in a segment.  [default: 1,000,000]")
+@click.option(
+    "--rows", type=click.IntRange(min=1), help="Maximum rows in a segment, at most 1,500,000.  [default: 1,000,000]"
+)
 @click.option("--least", type=click.IntRange(min=2), help="Minimum number of small segments to merge.  [default: 8]")
 @click.option(
     "--grace",
