@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.cli._printing import counted, print_grid, print_lines, sized
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description
@@ -109,7 +110,9 @@ def _counts(log: "ChangeLog") -> dict[int, dict[str, int]]:
     counts: dict[int, dict[str, int]] = {}
     groups = log.index.entries("rows").group_by(["oid", "span", "tag"]).aggregate([("count", "sum")])
     for row in groups.to_pylist():
-        op = SNAPSHOT if row["span"] == COPIED else _OPERATIONS[row["tag"]]
+        op = SNAPSHOT if row["span"] == COPIED else _OPERATIONS.get(row["tag"])
+        if op is None:
+            raise ChangeLogError(f"{log.store}: its index has rows of the tag {row['tag']}, which no change has")
         of_table = counts.setdefault(row["oid"], {})
         of_table[op] = of_table.get(op, 0) + row["count_sum"]
     return counts
