@@ -12,6 +12,7 @@ from psycopg.sql import SQL, Identifier, Literal
 
 from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn
 from pgoutput_construct.changelog._index.log_index import LogMoment
+from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.decoding_order import PlacedCopies
 from pgoutput_construct.changelog.reader import ChangeLog
@@ -146,9 +147,9 @@ def replay(
     opened = ChangeLog(log)
     at = LogMoment(opened.index.last_seq) if until is None else until
     moment = at if isinstance(at, LogMoment) else moment_at(opened.index, at)
-    feed = _ReplayFeed(log, moment, has_dropped=has_dropped) if moment.seq >= opened.index.first_seq else None
-    if feed is None or (until is not None and not feed.order().end):
+    if until is not None and last_commit(opened.index, moment.seq) is None:
         raise ReplayError(f"{opened.store}: the log has no commit at or before {until}: choose a later LSN or time")
+    feed = _ReplayFeed(log, moment, has_dropped=has_dropped)
     with connected(into) as connection:
         _check_target(connection, feed.targets)
         created = create_tables(connection, feed.targets)
