@@ -257,7 +257,8 @@ def _change_one(container: Any, key: Any, chance: random.Random) -> None:
 def _change_event(parts: _Parts, chance: random.Random) -> None:
     """Change an event, in the row of the log and in the index."""
     segment = chance.choice(parts.segments)
-    events = [each for each in segment["index"][0]["events"] or () if isinstance(each, dict)]
+    listed = segment["index"][0].get("events")
+    events = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     if not events:
         return
     event = chance.choice(events)

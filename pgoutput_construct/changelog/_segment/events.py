@@ -171,6 +171,7 @@ _KINDS: Final[Mapping[str, Any]] = {
     BEGUN_ANEW: _BegunAnew,
 }
 """The types of the details that are read; they may have further fields, which later versions write."""
+_LEAST_TIME: Final = UNIX_TO_POSTGRES - 2**63
 _VISIBILITY: Final = frozenset({"place_lsn", "contained", "sees_until"})
 
 
@@ -295,4 +296,6 @@ def log_events(table: pa.Table) -> Iterator[LogEvent]:
     events = table.filter(table["tag"].is_null())
     columns = events["seq"], events["wal_start"], events["send_time"].cast(pa.int64()), events["payload"]
     for seq, lsn, time, payload in zip(*(column.to_pylist() for column in columns), strict=True):
+        if time < _LEAST_TIME:
+            raise ChangeLogError(f"seq {seq}: the time of the event does not fit into 64 bits")
         yield LogEvent.parse(seq, lsn, time - UNIX_TO_POSTGRES, payload)

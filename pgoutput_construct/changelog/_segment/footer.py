@@ -152,6 +152,8 @@ def read_footer(store: LogStore, name: "SegmentName", size: int) -> Segment:
         if (name.first_seq, name.last_seq) != bounds or metadata.num_rows != segment.rows:
             is_of = segment_name(*bounds)
             raise ValueError(f"its footer is that of {is_of} with {segment.rows} rows")
+        if not (0 <= segment.events <= segment.rows and segment.payload_bytes >= 0):
+            raise ValueError(f"its footer has {segment.events} events and {segment.payload_bytes} bytes of payloads")
     except DAMAGE as error:
         raise damaged(store.path_of(name.name), error) from error
     return segment

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog._segment.size_limits import decompressed, read_stream
+from pgoutput_construct.stream.transaction_reader import COMMITTED
 from pgoutput_construct.wire import Lsn
 
 __all__ = [
@@ -128,6 +129,8 @@ _NULLABLE: Final = frozenset(
 )
 _OWN: Final = frozenset(("transactions", "marked", "events", "descriptions", "faults"))
 """Lists of what is at a seq of the segment itself, in order."""
+_ENDED: Final = frozenset(("transactions", "marked"))
+_OF_COMMITS: Final = ("commit_lsn", "end_lsn", "commit_time")
 _WITH_SPANS: Final = frozenset(("transactions", "marked", "open"))
 _ANY_NUMBER: Final = re.compile(r".*(time|xid|walk)")
 _LEAST: Final = -3
@@ -312,8 +315,18 @@ def _check_seqs(table: pa.Table) -> None:
             seqs = entries.field("seq").to_numpy() if name in _OWN else first
             if ((seqs < first) | (seqs > last)).any() or (seqs[1:] < seqs[:-1]).any():
                 raise ValueError(f"the seqs of {name} are not in order, or not in their segments")
+            if name in _ENDED:
+                _check_commits(name, entries)
             if name in _WITH_SPANS:
                 _check_spans(name, entries.field("spans").flatten(), int(last.max()))
+
+
+def _check_commits(name: str, entries: pa.StructArray) -> None:
+    missing = [each for each in _OF_COMMITS if entries.field(each).null_count]
+    committed = pc.equal(entries.field("outcome"), COMMITTED) if missing else None
+    for each in missing:
+        if pc.any(pc.and_(committed, entries.field(each).is_null())).as_py():
+            raise ValueError(f"{each} of committed {name} is missing")
 
 
 def _check_spans(name: str, spans: pa.StructArray, end: int) -> None:
