@@ -52,7 +52,7 @@ class LogFeed(Feed):
     repeats = True
 
     def __init__(self, address: Address, moment: LogMoment | None = None) -> None:
-        """Open a log; raises ChangeLogError where there is none, or where it is damaged, or lacks the moment.
+        """Open a log; raises ChangeLogError if it does not exist, is damaged, or lacks the moment.
 
         Args:
             address: The log's.

@@ -289,10 +289,6 @@ def _any(value: Any) -> Any:
     raise ValueError("it is nested too deeply")
 
 
-def _is_leaf(value: Any) -> bool:
-    return not isinstance(value, dict | list)
-
-
 _SCALARS: Final[dict[Any, _Reader]] = {
     Any: _any,
     NoneType: _null,

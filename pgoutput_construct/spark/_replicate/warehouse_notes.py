@@ -310,7 +310,7 @@ class Progress:
 
     @classmethod
     def read(cls, store: LogStore) -> Self | None:
-        """Read that of a warehouse, None where there is none; raises ChangeLogError if it is damaged."""
+        """Read that of a warehouse, None if it has none; raises ChangeLogError if it is damaged."""
         remedy = "choose another warehouse, or remove the file: the tables are then written again from the log"
         known = read_note(store, _PROGRESS, cls, what="invalid metadata of a warehouse", remedy=remedy, exact=True)
         is_earlier = known is not None and known.applied is None and known.done  # of an earlier version
