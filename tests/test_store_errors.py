@@ -186,11 +186,12 @@ def calls(nodes: list[Any], module: str, owner: str) -> Iterator[Function | None
         match call.func:
             case ast.Name(name) if name in known:
                 yield known[name]
-            case ast.Attribute(ast.Name("self"), name):
-                yield Function(module, owner + name)
             case ast.Attribute(ast.Name(store) | ast.Attribute(_, store), name) if name in STORE_CALLS:
                 if store.endswith("store"):
                     yield None
+    for each in (each for node in nodes for each in ast.walk(node)):
+        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self":
+            yield Function(module, owner + each.attr)  # a property may read
 
 
 @cache
@@ -249,6 +250,8 @@ def test_no_handler_of_damage_takes_an_error_of_the_store() -> None:
                 names = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
                 wide |= {target.id} if isinstance(target, ast.Name) and "ValueError" in names else set()
     assert "DAMAGE" in wide and len(reaching()) > 100
+    made = {("changelog.reader", "ChangeLog"), ("changelog", "ChangeLog"), ("changelog.writer", "LogWriter")}
+    assert {Function(f"pgoutput_construct.{module}", name) for module, name in made} <= reaching()
     found = [
         f"{module}, line {line}"
         for module, tree in modules().items()
