@@ -47,6 +47,9 @@ FIXED: Final[Mapping[str, str]] = {
     "spark.sql.variable.substitute": "false",
     # What does not fit a type is an error. The default is that of an environment variable.
     "spark.sql.ansi.enabled": "true",
+    # Spark starts Python's workers anew for each session whose artifacts are isolated, and never ends their daemon:
+    # a second of each call, and 250 MB for ever.
+    "spark.sql.artifact.isolation.enabled": "false",
 }
 """The settings of sessions of our own that are not Spark's defaults, or whose defaults depend on the machine."""
 _CARRIED: Final = (

@@ -190,6 +190,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "true",  # PostgreSQL's columns may differ in case alone
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.artifact.isolation.enabled": "false",  # this session and those of our own share Python's workers
     # Each expression of a DataFrame would take a walk through Python's stack, and five calls into the JVM.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # PySpark 4.1 has no admission control: a query with ``availableNow`` would end with the batch that was interrupted.

@@ -17,6 +17,7 @@ from tools.jars import LAKES
 pytestmark = pytest.mark.spark
 
 ZONE, SHUFFLED, ENDPOINT = "spark.sql.session.timeZone", "spark.sql.shuffle.partitions", "fs.s3a.endpoint"
+ISOLATED = "spark.sql.artifact.isolation.enabled"
 MATTERING = (
     Setting("spark.sql.parser.escapedStringLiterals", "true"),
     Setting(ZONE, "Europe/Berlin"),
@@ -98,6 +99,20 @@ def test_threads_have_the_local_properties_of_the_caller(theirs: Any) -> None:
         assert [each for _, each in done] == [[group, f"jobs of {group}", "pool"]] * 3
     for name in names:
         context.setLocalProperty(name, None)
+
+
+def test_sessions_share_the_daemon_of_python(theirs: Any) -> None:
+    """A program that replicates every minute has not another one each time, of 250 MB each."""
+    theirs.conf.set(ISOLATED, "true")  # as by default, in sessions of programs
+
+    def use(session: Any) -> int:
+        session.range(2).mapInArrow(lambda batches: batches, "id long").count()
+        return int(session._jvm.java.lang.ProcessHandle.current().children().count())
+
+    first = use(own_session(theirs, "a test"))
+    assert use(own_session(theirs, "a test")) == first
+    sessions = SparkSessions(own_session(theirs, "a test"), 2, lambda _: None)
+    assert [each for _, each in sessions.run([0, 1], lambda session, _: use(session))] == [first] * 2
 
 
 def test_register_changes_nothing_else(spark: Any, theirs: Any) -> None:
