@@ -222,7 +222,8 @@ def _documented(spark: "SparkSession") -> list[tuple[str, str, str]]:
 
 
 def _undocumented(spark: Any) -> list[tuple[str, str, str]]:
-    entries = spark._jvm.org.apache.spark.sql.internal.SQLConf.getConfigEntries()
+    companion = getattr(spark._jvm, "org.apache.spark.sql.internal.SQLConf$")  # an object of Scala
+    entries = getattr(companion, "MODULE$").getConfigEntries()
     return [(each.key(), each.defaultValueString(), each.doc()) for each in entries]
 
 
