@@ -77,6 +77,7 @@ _CARRIED: Final = (
 """How the names of the caller's settings begin that count here, too, of those that are settings of ``spark.sql``."""
 _DIRECTED: Final = (
     "spark.databricks.delta.commitInfo.",  # a commit's metadata say which version it has
+    "spark.databricks.delta.v2.",  # its other way into tables, which does not have all that ours needs
     "spark.wap.",  # writes would go to a branch of Iceberg, which readers do not see
 )
 """How the names of other settings begin that direct single commits, which are not the caller's."""

@@ -76,11 +76,24 @@ DDL: Mapping[str, Alteration] = {
         ("CREATE TABLE {t} (id int PRIMARY KEY, v pair)",),
         "INSERT INTO {t} VALUES ({n}, '(a,b)')",
     ),
+    "unpublished": Alteration(
+        ("ALTER PUBLICATION {publication} DROP TABLE alone.{t}",),
+        ("INSERT INTO alone.{t} VALUES (3, 'c')",),
+        (
+            "CREATE SCHEMA alone CREATE TABLE {t} (id int PRIMARY KEY, v text)",
+            "ALTER PUBLICATION {publication} ADD TABLE alone.{t}",
+        ),
+        "INSERT INTO alone.{t} VALUES ({n}, 'a')",
+    ),
 }
+NAMES: Mapping[str, str] = {**{name: f"public.{name}" for name in DDL}, "unpublished": "alone.unpublished"}
+"""How the tables are called before the DDL."""
 _TYPES = ("CREATE TYPE mood AS ENUM ('a', 'c')", "CREATE TYPE pair AS (p text, q text)", "CREATE SCHEMA other")
+_PUBLICATION = '"{}"'.format(PUBLICATION.replace('"', '""'))
+_PUBLISHED = f"CREATE PUBLICATION {_PUBLICATION} FOR TABLES IN SCHEMA public, other WITH (publish_via_partition_root)"
 _TABLES = """SELECT n.nspname || '.' || c.relname, array_agg(a.attname::text ORDER BY a.attnum)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
-    WHERE relkind IN ('r', 'p') AND NOT relispartition AND nspname IN ('public', 'other')
+    WHERE relkind IN ('r', 'p') AND NOT relispartition AND nspname IN ('public', 'other', 'alone')
     AND attnum > 0 AND NOT attisdropped AND relname <> 'item' GROUP BY 1"""
 
 Columns = Mapping[str, Sequence[str]]
@@ -127,7 +140,8 @@ class Source:
             for name, each in DDL.items():
                 statements = getattr(each, part)
                 for statement in (statements,) if isinstance(statements, str) else statements:
-                    connection.execute(statement.format(t=name, n=number).encode())
+                    words = {"t": name, "n": number, "publication": _PUBLICATION}
+                    connection.execute(statement.format(**words).encode())
 
     def note(self, name: str) -> None:
         """Note what the server has."""
@@ -141,8 +155,7 @@ class Source:
 
     def make(self, mode: str) -> None:
         """Alter all tables while a capture runs, while none runs, or after one was killed."""
-        publication = PUBLICATION.replace('"', '""')
-        self.shop.execute(*_TYPES, f'ALTER PUBLICATION "{publication}" SET (publish_via_partition_root)')
+        self.shop.execute(*_TYPES, f"DROP PUBLICATION {_PUBLICATION}", _PUBLISHED)
         self.run("setup")
         self.run("before", 1)
         self.shop.capture(snapshot=True)
@@ -217,7 +230,7 @@ def test_tables_and_columns(source: Source, at: str) -> None:
         if source.shop.dbname.endswith("running"):  # its last look was after the last commit, not after the LSN
             assert isinstance(each, pgo.Lsn) or not [lack for lack in lacks if "does not say" in lack]
         elif at == "before":
-            assert {name for name in DDL if any(lack.startswith(f"public.{name}: ") for lack in lacks)} == {
+            assert {name for name in DDL if any(lack.startswith(f"{NAMES[name]}: ") for lack in lacks)} == {
                 *DDL.keys() - {"unaltered"}
             }
 
@@ -272,7 +285,7 @@ def _text(value: Any) -> str | None:
 
 def test_blame_and_fixture(source: Source) -> None:
     """A row has its history under each name of its table, and a fixture the changes of then."""
-    names = {name: [f"public.{name}"] for name in DDL}
+    names = {name: [each] for name, each in NAMES.items()}
     names |= {name: [f"public.{name}", f"public.{name}_now"] for name in ("renamed", "renamed_unseen")}
     names |= {"moved": ["public.moved", "other.moved"], "replaced": ["public.replaced_old"]}
     moment = source.moments["before"]
