@@ -80,6 +80,14 @@ def _table(descriptions: Sequence[Description], lineage: Lineage, reading: Table
         for each, names in zip(descriptions, called, strict=True)
         for name, column in zip(names, each.relation.columns, strict=True)
     }
+    if newer:
+        sent = {number for own in numbers for number in own or ()}
+        added = {
+            each.name: each for each in newer.columns if each.published and not each.dropped and each.number not in sent
+        }
+        columns |= {
+            name: (RelationColumn(0, name, each.type, each.modifier), descriptions[-1]) for name, each in added.items()
+        }
     is_full = latest.replica_identity == RelationReplicaIdentity.FULL
     named = zip(called[-1], latest.columns, strict=True)
     key = () if is_full else tuple(name for name, column in named if column.flags & RelationColumnFlags.KEY)
@@ -96,6 +104,7 @@ def _table(descriptions: Sequence[Description], lineage: Lineage, reading: Table
     if newer and numbers[-1] is not None:
         is_there = {column.number for column in newer.columns if not column.dropped}
         current = tuple(name for name, number in zip(current, numbers[-1], strict=True) if number in is_there)
+        current += tuple(added)
     dropped = reading is not None and reading.gone
     return TargetTable(latest.relation_oid, *name, columns, key, current, older, by_seq, dropped)
 

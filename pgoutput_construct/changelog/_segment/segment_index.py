@@ -124,9 +124,7 @@ INDEX_SCHEMA: Final = pa.schema(
 """The schema of the index: one row per segment."""
 
 
-_NULLABLE: Final = frozenset(
-    ("gid", "stream_xid", "commit_lsn", "end_lsn", "commit_time", "final_lsn", "since", "since_lsn", "since_time")
-)
+_NULLABLE: Final = frozenset(("gid", "stream_xid", "commit_lsn", "end_lsn", "commit_time", "final_lsn", "since"))
 _OWN: Final = frozenset(("transactions", "marked", "events", "descriptions", "faults"))
 """Lists of what is at a seq of the segment itself, in order."""
 _ENDED: Final = frozenset(("transactions", "marked"))
