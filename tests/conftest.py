@@ -1,6 +1,7 @@
 """Fixtures for every test: servers, a Spark session, stored recordings, and Hypothesis profiles."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,23 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 settings.load_profile(os.environ.get("PGOUTPUT_HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "quick"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mix files with Spark, which wants more than its CPU, and files with servers, which wait: these run in parallel.
+NEWEST = 18
+"""The release that tests run on by default, if the others do the same there."""
+_OF_RELEASE = re.compile(r"\bpg(\d+)\b")
+"""A parameter of the name of a test."""
 
-    The others come last: they are many and short, so that none is left to run alone at the end.
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as ``long`` what runs on one release and needs no other; then sort.
+
+    Files with Spark, which wants more than its CPU, and files with servers, which wait, are mixed: these run in
+    parallel. The others come last: they are many and short, so that none is left to run alone at the end.
     """
+    for item in items:
+        releases = _OF_RELEASE.findall(item.name)
+        if str(NEWEST) not in releases and releases and not item.get_closest_marker("differs_by_version"):
+            item.add_marker(pytest.mark.long)
     marked = {item.path: set[str]() for item in items}
     for item in items:
         marked[item.path] |= {mark.name for mark in item.iter_markers()} & {"spark", "server"}
