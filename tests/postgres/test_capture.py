@@ -1,10 +1,12 @@
 """Captures of a live server: the same bytes as through other clients, once, and confirmed only when durable."""
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.postgres import (
@@ -52,7 +54,7 @@ def _sql_payloads(shop: Shop, slot: str, mode: dict[str, Any]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("version", [16, 18])
+@pytest.mark.parametrize("version", [16, 18], ids="pg{}".format)
 def test_the_log_equals_what_the_sql_function_gives(
     version: int, mode: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -142,3 +144,13 @@ def test_what_the_server_sends_again_is_dropped(shop: Shop, monkeypatch: pytest.
     assert result.dropped > 5
     assert_exact(shop)
     assert set(notes(shop.log()).values()) == {1}
+
+
+def test_the_end_of_a_capture_is_not_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its end depends on wakes the capture: a segment that is durable, or a reading of the catalog."""
+    monkeypatch.setattr("pgoutput_construct.postgres._capture.pump._SLICE", 60.0)
+    shop.path = partial(make_conninfo, options="-c wal_sender_timeout=0")  # so that it sends nothing by itself
+    mixed(shop)
+    began = time.monotonic()
+    assert shop.capture(status_interval=100).ended_by == "until_lsn" and time.monotonic() - began < 60
+    assert_exact(shop)

@@ -202,7 +202,7 @@ class Pump:
             DecodeError: The server sent a malformed message.
             ProtocolError: The server sent a message that cannot come there.
         """
-        self.writer.on_durable = self.copier.pieces.wake = self.stream.frames.wake
+        self.writer.on_durable = self.copier.pieces.wake = self.catalog.on_polled = self.stream.frames.wake
         self.writer.on_collected = self.copier.note_durable
         try:
             self._begin()
@@ -215,7 +215,8 @@ class Pump:
             self._publish()
             raise
         finally:
-            self.writer.on_durable = self.writer.on_collected = self.copier.pieces.wake = None
+            self.writer.on_durable = self.writer.on_collected = None
+            self.copier.pieces.wake = self.catalog.on_polled = None
         return reason
 
     def compare(self) -> str | None:

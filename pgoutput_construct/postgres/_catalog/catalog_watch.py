@@ -74,6 +74,8 @@ class CatalogWatch:
         """Called when the catalog should be polled at once."""
         self.on_copies_requested: Callable[[], None] = lambda: None
         """Called when table copies were requested, or a publication has changed."""
+        self.on_polled: Callable[[], None] | None = None
+        """Called after each reading, which ``is_settled`` may have waited for."""
         self._writer, self._slot, self._publications = writer, slot, tuple(publications)
         self._on_rewrite, self._copies_all = on_rewrite, copies_all
         self._without_copy = set[tuple[int, str]]()
@@ -239,6 +241,8 @@ class CatalogWatch:
                 self._has_joined = False
                 self._warn_of_missing_copies(index)
             self._judged_seq = last_event
+        if (on_polled := self.on_polled) is not None:  # the pump, in another thread, may end meanwhile
+            on_polled()
 
     def _repeat_pruned_facts(self) -> None:
         """Queue the facts of publications again if a prune has removed them: readers use the latest events."""
