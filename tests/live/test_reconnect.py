@@ -111,7 +111,7 @@ def bench(server: EmbeddedServer, request: pytest.FixtureRequest) -> Iterator[Be
         yield made
 
 
-@pytest.fixture(params=EACH_VERSION)
+@pytest.fixture(params=EACH_VERSION, ids="pg{}".format)
 def mortal(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     """A server that the test may stop or kill."""
     with open_server(request.param, SERVER_SETTINGS) as server:
@@ -209,6 +209,7 @@ def test_unasked_two_phase_messages_are_accepted(server: EmbeddedServer, unasked
         assert pgo.build(message, unasked.proto_version, unasked.streaming) == payload
 
 
+@pytest.mark.differs_by_version
 def test_unconfirmed_changes_are_sent_again_after_a_restart(mortal: EmbeddedServer) -> None:
     """What was not confirmed comes again; up to PostgreSQL 16 even what was."""
     bench = Bench(mortal, MODE["v1-text"])
@@ -239,6 +240,7 @@ def test_a_crash_resets_the_confirmed_lsn(mortal: EmbeddedServer) -> None:
     assert bench.messages() == before
 
 
+@pytest.mark.differs_by_version
 def test_a_transaction_lost_in_a_crash(mortal: EmbeddedServer) -> None:
     """Nobody logged its end: 16 streams it and takes it back without position and time, 18 sends nothing."""
     bench = Bench(mortal, MODE["v4-text"])

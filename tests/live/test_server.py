@@ -20,7 +20,7 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("version", EACH_VERSION)
+@pytest.mark.parametrize("version", EACH_VERSION, ids="pg{}".format)
 def test_a_server_survives_and_leaves_nothing(version: int, folder: Path) -> None:
     """Data survive a restart and a kill; finally directory and processes are removed."""
     with open_server(version, {"application_name": "it's\\ours"}, folder) as server:

@@ -1,5 +1,6 @@
 """The table of built-in types against PostgreSQL's catalog and against psycopg's registry."""
 
+import pytest
 from psycopg.postgres import types as psycopg_types
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
@@ -21,6 +22,7 @@ Of category Z are types internal to the server's statistics.
 SINCE_19 = {"oid8", "_oid8", "regdatabase", "_regdatabase"}
 
 
+@pytest.mark.differs_by_version
 def test_table_is_what_the_catalog_says(server: EmbeddedServer) -> None:
     """OID, name, array, size, elements and subtypes are those of a real server, and no type of a column is missing."""
     with server.connect() as connection:

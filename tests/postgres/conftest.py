@@ -8,30 +8,12 @@ import pytest
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.postgres.shop import Shop
-from tools.servers import SERVERS, missing_server, open_server
+from tools.servers import missing_server, open_server
 
 _NUMBERS = itertools.count()
 
 
 _SETTINGS = {"wal_sender_timeout": "20s", "autovacuum": "off"}
-
-
-@pytest.fixture(
-    scope="session",
-    params=[
-        pytest.param(
-            version, marks=[pytest.mark.server, *([] if version == 18 else [pytest.mark.long])], id=f"pg{version}"
-        )
-        for version in SERVERS
-    ],
-)
-def server(request: pytest.FixtureRequest) -> EmbeddedServer:
-    """Each of the servers in turn; what is shown on 18 runs on the others with the long tests.
-
-    What differs between versions on the wire has its tests on all of them: tests/live, tests/publisher.
-    """
-    started: EmbeddedServer = request.getfixturevalue(f"server{request.param}")
-    return started
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ each_query = pytest.mark.parametrize("name", QUERIES)
 
 
 @each_query
+@pytest.mark.differs_by_version
 def test_columns_of_a_query_on_a_server(server: EmbeddedServer, name: str) -> None:
     """A result has as many columns as the table of queries says, of these types."""
     query = QUERIES[name]

@@ -33,4 +33,4 @@ def test_transactions_prepared_without_changes(server: EmbeddedServer, tmp_path:
         assert len(reader.spans().xid) == (3 if sent else 2)
 
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.differs_by_version]

@@ -39,6 +39,7 @@ def writing(shop: Shop, row: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.differs_by_version
 @pytest.mark.parametrize("replication", [False, True], ids=["ordinary", "replication"])
 def test_timeouts_of_the_role_are_disabled(limited: Shop, replication: bool) -> None:
     """On every connection, whatever the server's release has."""

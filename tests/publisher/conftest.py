@@ -23,7 +23,7 @@ def server15() -> Iterator[EmbeddedServer]:
 
 @pytest.fixture(
     scope="session",
-    params=[pytest.param(version, marks=pytest.mark.server, id=f"by{version}") for version in (15, 16, 18)],
+    params=[pytest.param(version, marks=pytest.mark.server, id=f"pg{version}") for version in (15, 16, 18)],
 )
 def subscribing(request: pytest.FixtureRequest) -> EmbeddedServer:
     """Each of the servers that subscribe, in turn."""

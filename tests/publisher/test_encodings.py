@@ -212,6 +212,7 @@ def test_encodings_that_are_refused() -> None:
             find_encoding(name)
 
 
+@pytest.mark.differs_by_version
 def test_types_that_send_text(server: EmbeddedServer) -> None:
     """The table of built-in types says of each whose send function converts text how that stands in its values."""
     with server.connect() as connection:

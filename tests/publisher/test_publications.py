@@ -83,7 +83,7 @@ def copied(shop: Shop) -> list[str]:
         return []
 
 
-by_19_too = pytest.mark.parametrize("subscribing", [15, 16, 18, 19], indirect=True, ids="by{}".format)
+by_19_too = pytest.mark.parametrize("subscribing", [15, 16, 18, 19], indirect=True, ids="pg{}".format)
 """For the tests of CREATE SUBSCRIPTION and REFRESH."""
 
 
@@ -117,6 +117,7 @@ def eventually_rows(subscriber: Subscriber, table: str, expected: list[Any]) -> 
     assert found == expected, subscriber.server.log[-3000:]
 
 
+@pytest.mark.differs_by_version
 @by_19_too
 def test_tables_that_are_published_now(source: Shop, subscribing: EmbeddedServer, tmp_path: Path) -> None:
     """Empty ones, roots without their leaves; not those that were dropped, or taken out of the publication."""
@@ -227,7 +228,7 @@ CREATE TABLE before (id int); CREATE TABLE after (id int);
 """
 
 
-@pytest.mark.parametrize("version", [16, 18])
+@pytest.mark.parametrize("version", [16, 18], ids="pg{}".format)
 def test_tables_by_name(request: pytest.FixtureRequest, version: int, tmp_path: Path) -> None:
     """A subscription has tables by name: a renamed one arrives by a REFRESH, and another one has its old name."""
     server = request.getfixturevalue(f"server{version}")
@@ -331,7 +332,8 @@ def test_a_subscription_that_asks_late(source: Shop, subscribing: EmbeddedServer
             eventually_rows(subscriber, "created", [(2,)])
 
 
-@pytest.mark.parametrize("version", [16, 18])
+@pytest.mark.differs_by_version
+@pytest.mark.parametrize("version", [16, 18], ids="pg{}".format)
 def test_a_publication_that_does_not_exist(request: pytest.FixtureRequest, version: int, tmp_path: Path) -> None:
     """The stream begins; with the first change PostgreSQL 18 warns of it and goes on, those before raise an error."""
     server: EmbeddedServer = request.getfixturevalue(f"server{version}")

@@ -212,6 +212,7 @@ def test_a_table_that_would_be_ignored(
         assert target.execute("SELECT count(*) FROM pg_subscription").fetchone() == (0,)
 
 
+@pytest.mark.differs_by_version
 def test_no_timeout_of_the_target_holds(server: EmbeddedServer) -> None:
     """A replay waits for a subscription, however long that takes, whatever the role or the database sets."""
     with server.connect() as admin:

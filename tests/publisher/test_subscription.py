@@ -48,6 +48,7 @@ def subscriber(
     each.unsubscribe()
 
 
+@pytest.mark.differs_by_version
 @pytest.mark.parametrize("options", OPTIONS)
 def test_what_is_invented_is_applied(publisher: testing.TestPublisher, subscriber: Subscriber, options: str) -> None:
     """Plain, streamed, interleaved, rolled-back and prepared changes arrive as they are meant, however asked for."""

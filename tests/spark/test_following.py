@@ -20,7 +20,6 @@ from pgoutput_construct.spark import (
 )
 from tests.postgres.shop import Shop
 from tests.spark.copying import copy_table
-from tools.servers import SERVERS
 
 pytestmark = pytest.mark.spark
 
@@ -124,11 +123,6 @@ UPDATE item SET name = 'again';
 """
 
 
-@pytest.mark.parametrize(
-    "server",
-    [version if version == 18 else pytest.param(version, marks=pytest.mark.long) for version in SERVERS],
-    indirect=True,
-)
 def test_the_capture_copies_what_the_stream_does_not_say(spark: Any, server: EmbeddedServer, tmp_path: Path) -> None:
     """Tables rewritten, dropped and made anew, published later, renamed with their schema: copied by the capture."""
     with Shop.create(server, f"copying_{server.version}", tmp_path / "log") as shop:

@@ -75,6 +75,7 @@ _TEXTS: Final = (
 )
 
 
+@pytest.mark.differs_by_version
 def test_one_form_is_that_of_the_server(server: EmbeddedServer) -> None:
     """Names are quoted where quote_ident() quotes them, and for a later server's keywords."""
     with server.connect() as connection:

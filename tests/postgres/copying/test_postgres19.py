@@ -55,6 +55,7 @@ SINCE = {
 """The first server that has a column; all others have them since 15."""
 
 
+@pytest.mark.differs_by_version
 def test_no_column_of_the_catalog_is_unknown(any_server: EmbeddedServer) -> None:
     """Who finds another one here decides what it means for what is captured (membership.py, health.py)."""
     query = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"
