@@ -10,7 +10,7 @@ from tools.background import in_background
 
 __all__ = ["TINY", "assert_exact", "mixed", "wait_for_more", "writing"]
 
-TINY = SegmentLimits(rows=7, seconds=0.05)
+TINY = SegmentLimits(rows=40, seconds=0.05)
 """Segments that end inside of transactions."""
 
 
@@ -63,7 +63,7 @@ def writing(shop: Shop) -> Iterator[None]:
 
     def write(done: threading.Event) -> None:
         number = 10_000_000
-        while not done.wait(0.1):
+        while not done.wait(0.3):
             number += 10_000
             mixed(shop, number)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from inspect import getsource
 from pathlib import Path
 from typing import Any
 
@@ -160,11 +161,11 @@ def _drop(admin: "psycopg.Connection[Any]", shop: Shop) -> None:
         cursor.execute(f"DROP DATABASE {shop.dbname} WITH (FORCE)".encode())
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
-    """Wait for a condition; fail when it does not come true."""
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for a condition; fail with its source when it does not come true, which takes long on a busy machine."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "waited too long"
+        assert time.monotonic() < deadline, f"{seconds:g} seconds were not enough for {getsource(condition).strip()}"
         time.sleep(0.02)
 
 

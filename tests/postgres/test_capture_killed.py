@@ -29,8 +29,8 @@ def test_the_log_survives_kill_9_of_its_capture(shop: Shop) -> None:
     """A capture killed at any moment, again and again, loses nothing and repeats no whole transaction."""
     moments = random.Random(5)
     with writing(shop):
-        for _ in range(4):
-            with shop.capturing_process(limits="SegmentLimits(rows=50, seconds=0.02)"):
+        for _ in range(3):
+            with shop.capturing_process(limits="SegmentLimits(rows=150, seconds=0.02)"):
                 wait_for_more(shop)
                 time.sleep(moments.random() * 0.3)
     shop.capture()

@@ -14,7 +14,7 @@ import pytest
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.postgres import CaptureProgress, capture, drop_slot
+from pgoutput_construct.postgres import CaptureProgress, capture, current_lsn, drop_slot
 from pgoutput_construct.postgres._snapshot import chunks, jobs
 from tests.postgres.copying.source import assert_equal, logged_tables
 from tests.postgres.shop import wait_until
@@ -53,10 +53,11 @@ class Source:
                 connection.execute(statement.encode())
 
     def capture(self, **options: Any) -> CaptureProgress:
-        """Capture with copies until all are durable and nothing comes."""
+        """Capture with copies up to the present end of the WAL, until all are durable."""
         given: dict[str, Any] = {"create_slot": True, "snapshot": True, "handle_signals": False, "status_interval": 0.5}
         if "stop" not in options:
-            given["until_idle"] = 0.3
+            with self.connect() as connection:
+                given["until_lsn"] = current_lsn(connection)
         publications = options.pop("publications", ["p"])
         return capture(self.dsn, f"slot_{self.dbname}", publications, self.directory, **{**given, **options})
 
@@ -65,6 +66,12 @@ class Source:
         """Capture in a thread until the block ends; what it raises is raised then."""
         with in_background(lambda done: self.capture(stop=done.is_set, **options)) as (capturing,):
             yield capturing
+
+    def is_read(self) -> bool:
+        """Return whether a capture reads the slot."""
+        query = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active"
+        with self.connect() as connection:
+            return bool(connection.execute(query, [f"slot_{self.dbname}"]).fetchall())
 
     @contextmanager
     def writing(self, *statements: str) -> Iterator[None]:
@@ -109,8 +116,7 @@ def source(server: EmbeddedServer, tmp_path: Path, small_pieces: Callable[[], No
     try:
         yield source
     finally:
-        slot, active = f"slot_{source.dbname}", "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active"
+        wait_until(lambda: not source.is_read())  # a walsender ends a moment later
         with server.connect() as admin:
-            wait_until(lambda: admin.execute(active, [slot]).fetchone() is None)  # a walsender ends a moment later
-            drop_slot(admin, slot, missing_ok=True)
+            drop_slot(admin, f"slot_{source.dbname}", missing_ok=True)
             admin.execute(f"DROP DATABASE {source.dbname} WITH (FORCE)".encode())

@@ -335,7 +335,7 @@ def test_facts_that_precede_the_first_copy(source: Source, monkeypatch: pytest.M
         is_held.set()
         source.execute("CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)")
         source.execute("ALTER PUBLICATION p ADD TABLE later")
-        time.sleep(2)
+        time.sleep(1)
         is_held.clear()
         wait_until(lambda: "later" in {copy.name for copy in latest_copies(source.log().index).values()}, seconds=30)
     index = source.log().index
@@ -385,7 +385,7 @@ def test_a_table_whose_creation_is_not_committed(source: Source) -> None:
         oid = writer.execute("SELECT 'early'::regclass::oid::bigint").fetchone()
         assert oid is not None
         wait_until(lambda: oid[0] in source.log().index.entries("descriptions")["oid"].to_pylist(), seconds=30)
-        time.sleep(2)
+        time.sleep(1)
         writer.commit()
         wait_until(lambda: oid[0] in table_readings(source.log().index), seconds=30)
         writer.execute("SELECT 1")

@@ -117,8 +117,15 @@ def copies(source: Source) -> dict[str, int]:
     return {name: names.count(name) for name in names}
 
 
-@pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
-@pytest.mark.parametrize("runs", [True, False], ids=["noticed", "late"])
+@pytest.mark.parametrize(
+    ("runs", "binary"),
+    [
+        pytest.param(True, False, id="noticed-text"),
+        pytest.param(True, True, id="noticed-binary", marks=pytest.mark.long),
+        pytest.param(False, False, id="late-text", marks=pytest.mark.long),
+        pytest.param(False, True, id="late-binary"),
+    ],
+)
 def test_rows_that_change_without_messages(
     source: Source, runs: bool, binary: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -135,7 +142,7 @@ def test_rows_that_change_without_messages(
     expected = {named(name, "t")[0]: 2 if case.stale else 1 for name, case in CASES.items()}
     if runs:
         with source.capturing(**given):
-            time.sleep(1)
+            wait_until(source.is_read)
             source.execute(*changes)
             wait_until(lambda: copies(source) == expected, seconds=30)
     else:
@@ -162,11 +169,11 @@ def test_transactions_that_write_during_an_alteration(source: Source) -> None:
     with source.connect() as writer:
         writer.autocommit = False
         with source.capturing():
-            time.sleep(1)
+            wait_until(source.is_read)
             writer.execute("INSERT INTO t VALUES (2, 'a')")
             source.execute("INSERT INTO t VALUES (3, 'a')", RENAMED, "INSERT INTO t VALUES (4, 'c')")
             wait_until(lambda: [lack.reason for lack in lacks_of(source.log().index)] == [f"public.t {ALTERED}"])
-            time.sleep(2)
+            time.sleep(1)
             assert copies(source) == {"t": 1}
             writer.execute("INSERT INTO t VALUES (5, 'c')")
             writer.commit()
