@@ -26,6 +26,7 @@ class Proxy:
         host = psycopg.conninfo.conninfo_to_dict(server.dsn)["host"]
         self._target = f"{host}/.s.PGSQL.5432"
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)  # of its connections: full soon
         self._pairs: dict[socket.socket, socket.socket] = {}
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)

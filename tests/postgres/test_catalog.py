@@ -3,12 +3,12 @@ of them."""
 
 import logging
 import re
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -19,6 +19,8 @@ from pgoutput_construct.changelog._facts.lineage import Lineage, lineage_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
+from pgoutput_construct.postgres.connection import Connection
 from tests.postgres.alterations import CASES, REATTACHED, Numbers
 from tests.postgres.shop import Shop, is_active, wait_until
 
@@ -79,14 +81,29 @@ def altered(request: pytest.FixtureRequest, server: EmbeddedServer, tmp_path_fac
             for statements in _steps():
                 shop.execute(*statements)
         else:
-            with shop.capturing(status_interval=0.2, limits=SegmentLimits(seconds=0.1), **options) as outcome:
+            polls = list[None]()
+            with (
+                patch.object(CatalogWatch, "poll", _counted(polls)),
+                shop.capturing(status_interval=0.2, limits=SegmentLimits(seconds=0.1), **options) as outcome,
+            ):
                 wait_until(lambda: is_active(shop))
                 for statements in _steps():
                     end = shop.execute(*statements, "INSERT INTO item SELECT count(*) FROM item")
                     wait_until(lambda end=end: outcome.done() or shop.confirmed() >= end)  # type: ignore[misc]
-                    time.sleep(0.4)
+                    polls.clear()
+                    wait_until(lambda: outcome.done() or len(polls) > 1)  # one of them began since
         shop.capture(**options)
         yield Altered(shop, request.param, before, {case: oid_of(shop, case) for case in CASES}, said)
+
+
+def _counted(polls: list[None]) -> Callable[[CatalogWatch, Connection], None]:
+    poll = CatalogWatch.poll
+
+    def counted(watch: CatalogWatch, connection: Connection) -> None:
+        poll(watch, connection)
+        polls.append(None)
+
+    return counted
 
 
 def test_a_partition_that_is_not_published_for_a_time(server: EmbeddedServer, tmp_path: Path) -> None:

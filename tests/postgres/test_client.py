@@ -141,12 +141,11 @@ def test_closed_within_a_transaction(shop: Shop) -> None:
     with _stream(shop) as transactions:
         transaction = next(transactions)
         assert next(iter(transaction)).new["id"] == 1
-        closing = threading.Timer(0.2, transactions.close)
+        closing = threading.Thread(target=transactions.close)
         closing.start()
         with pytest.raises(pgo.ReplicationError, match="was closed within <transaction"):
             for _ in transaction:
-                time.sleep(0.001)
-        closing.join()
+                closing.join(60)
         with pytest.raises(pgo.ReplicationError, match="ended with an error"):
             next(transactions)
     with _stream(shop) as others, pytest.raises(ValueError, match="is of another stream"):

@@ -101,7 +101,7 @@ def break_decoding(server: EmbeddedServer, dbname: str, first_id: int, table: st
 
 @contextmanager
 def create_limited_role(connection: "psycopg.Connection[Any]", name: str) -> Iterator[Callable[[str], str]]:
-    """Create a role that has every timeout, of half a second, for a block; yield what makes a connection string its own."""
+    """Create a role whose timeouts are all half a second, for a block; yield what makes a connection string its own."""
     connection.execute(f"CREATE ROLE {name} SUPERUSER LOGIN".encode())
     for setting, since in TIMEOUTS.items():
         if connection.info.server_version >= since:
