@@ -66,7 +66,7 @@ def volatile(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     """A server that is stopped, killed, and reset."""
     if problem := missing_server(request.param):
         pytest.skip(problem)
-    with open_server(request.param, {"autovacuum": "off", "wal_keep_size": "1GB"}) as server:
+    with open_server(request.param, {"autovacuum": "off", "wal_keep_size": "256MB"}) as server:
         yield server
 
 
@@ -94,12 +94,10 @@ def publish_items(shop: Shop) -> None:
 
 def pass_the_end(shop: Shop) -> list[int]:
     """Write what the lost history does not have, until positions are beyond the log's end; return the ids."""
-    first = 100_001
-    while True:
-        end = shop.execute(ROWS.format(first, first + 99))
-        first += 100
-        if end > shop.log().complete_lsn:
-            return [*range(100_001, first)]
+    end, first = shop.log().complete_lsn, 100_001
+    while shop.execute(ROWS.format(first, first + 299)) <= end:
+        first += 300
+    return [*range(100_001, first + 300)]
 
 
 def saved(shop: Shop) -> bytes:
@@ -253,7 +251,8 @@ def test_a_server_that_was_reset(shop: Shop, last: str) -> None:
         before = committed_ids(shop.log())
         volume.put_back()
         new, confirmed = pass_the_end(shop), shop.confirmed()
-        for options in ({}, {}, {"streaming": "off"}, {"until_idle": 0.1, "until": Lsn(1)}):
+        others: Any = ({}, {"streaming": "off"}, {"until_idle": 0.1, "until": Lsn(1)}) if last == "a plain one" else ()
+        for options in ({}, *others):
             with pytest.raises(ChangeLogError, match=PUT_BACK):
                 shop.capture(**options)
         assert shop.confirmed() == confirmed and committed_ids(shop.log()) == before
