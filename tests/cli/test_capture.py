@@ -40,7 +40,7 @@ def _arguments(shop: Shop, *more: object) -> list[str]:
 @contextmanager
 def _capturing(shop: Shop, *more: object, **options: Any) -> "Iterator[subprocess.Popen[str]]":
     """Run the command as a process, wait until it reads the slot, and kill it when the block ends."""
-    command = [*PROGRAM, *_arguments(shop, *more)]
+    command = [*PROGRAM, *_arguments(shop, "--segment-seconds", 0.1, *more)]
     process = subprocess.Popen(command, **{"stderr": subprocess.PIPE, "text": True, **options})
     try:
         wait_until(lambda: is_active(shop) or process.poll() is not None, 60)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.postgres import _retry
 from tests.postgres.shop import Shop
 from tools.servers import missing_server, open_server
 
@@ -14,6 +15,12 @@ _NUMBERS = itertools.count()
 
 
 _SETTINGS = {"wal_sender_timeout": "20s", "autovacuum": "off"}
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers are down for a moment only: captures try again each second."""
+    monkeypatch.setattr(_retry, "_MAX_PAUSE", 1.0)
 
 
 @pytest.fixture(scope="session")

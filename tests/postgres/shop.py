@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.postgres import ChangeLog, LogEntry, capture, create_slot, current_lsn
+from pgoutput_construct.postgres import ChangeLog, LogEntry, SegmentLimits, capture, create_slot, current_lsn
 from pgoutput_construct.wire import (
     Begin,
     BeginPrepare,
@@ -112,8 +112,9 @@ class Shop:
 
     @contextmanager
     def capturing(self, **options: Any) -> Iterator[Future[Any]]:
-        """Capture in a thread until the block ends; what it raises is raised then."""
-        with in_background(lambda done: self.capture(stop=done.is_set, **options)) as (capturing,):
+        """Capture in a thread until the block ends, without delay; what it raises is raised then."""
+        given = {"limits": SegmentLimits(seconds=0.1), **options}
+        with in_background(lambda done: self.capture(stop=done.is_set, **given)) as (capturing,):
             yield capturing
 
     @contextmanager
@@ -133,7 +134,7 @@ class Shop:
         finally:
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGKILL)
-            process.wait(10)
+            process.wait(60)
 
     def log(self) -> ChangeLog:
         """Open the log."""

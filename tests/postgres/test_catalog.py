@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from pgoutput_construct.changelog import ChangeLog, SegmentLimits
+from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.catalog_readings import table_readings
 from pgoutput_construct.changelog._facts.copies import latest_copies
 from pgoutput_construct.changelog._facts.lineage import Lineage, lineage_of
@@ -84,7 +84,7 @@ def altered(request: pytest.FixtureRequest, server: EmbeddedServer, tmp_path_fac
             polls = list[None]()
             with (
                 patch.object(CatalogWatch, "poll", _counted(polls)),
-                shop.capturing(status_interval=0.2, limits=SegmentLimits(seconds=0.1), **options) as outcome,
+                shop.capturing(status_interval=0.2, **options) as outcome,
             ):
                 wait_until(lambda: is_active(shop))
                 for statements in _steps():

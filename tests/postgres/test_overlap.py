@@ -17,7 +17,7 @@ from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.postgres import SegmentLimits, create_slot, drop_slot
+from pgoutput_construct.postgres import create_slot, drop_slot
 from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap
 from pgoutput_construct.wire import Lsn
 from tests.postgres.lost import ids, invalidate, oid_of
@@ -189,7 +189,7 @@ after a crash."""
 def roll_back_at_the_end(shop: Shop) -> None:
     """Let the log end with a streamed transaction that was rolled back, at a version 4 by a crash of the server."""
     with closing(shop.connect()) as connection:
-        with shop.capturing(limits=SegmentLimits(seconds=0.1)):
+        with shop.capturing():
             connection.execute(f"BEGIN; {ROWS.format(200_001, 203_000)}".encode())
             wait_until(lambda: bool(len(shop.log().open_transactions())))
             if shop.options["proto_version"] < 4:
@@ -387,7 +387,7 @@ def test_a_slot_that_was_dropped_alone(shop: Shop) -> None:
 def test_only_what_is_new_differs(shop: Shop) -> None:
     """The log has nothing of the lost history but its position: the server has a transaction before that."""
     with Volume.of(shop.server) as volume:
-        with shop.capturing(status_interval=0.1, limits=SegmentLimits(seconds=0.1)):
+        with shop.capturing(status_interval=0.1):
             shop.execute(ROWS.format(11, 20))
             shop.execute("CREATE SEQUENCE nothing", "DROP SEQUENCE nothing", *[BIG] * 20)
             end = shop.execute("SELECT pg_logical_emit_message(false, 'a', 'b')")

@@ -61,15 +61,15 @@ def test_a_slot_taken_away_ends_its_capture(forgetful: Shop, take_away: Callable
         end = forgetful.execute("INSERT INTO item VALUES (1, 'a')")
         wait_until(lambda: forgetful.confirmed() >= end, 60)
         take_away(forgetful)
-        words = process.communicate(timeout=30)[1].splitlines()[-1]
+        words = process.communicate(timeout=60)[1].splitlines()[-1]
     assert process.returncode == 1
     assert said in words and "start a new log" in words
     with _capture(forgetful) as again:
-        assert said in again.communicate(timeout=30)[1].splitlines()[-1] and again.returncode == 1
+        assert said in again.communicate(timeout=60)[1].splitlines()[-1] and again.returncode == 1
     assert committed_ids(forgetful.log()) == [1]
 
 
 def _capture(shop: Shop) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "pgoutput_construct.cli", "capture", shop.dsn, str(shop.directory)]
-    options = ["--slot", shop.slot, "--publication", PUBLICATION, "--new-log"]
+    options = ["--slot", shop.slot, "--publication", PUBLICATION, "--new-log", "--segment-seconds", "0.1"]
     return subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)

@@ -39,7 +39,7 @@ def can_start(client: WireClient, slot: str) -> bool:
 
 def eventually(condition: Callable[[], bool]) -> bool:
     """Return whether something becomes true, sooner or later."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if condition():
             return True

@@ -12,7 +12,7 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 
 __all__ = ["Subscriber", "database"]
 
-_SECONDS = 20.0
+_SECONDS = 60.0
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from pgoutput_construct.changelog import ChangeLog, SegmentLimits
+from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.catalog_readings import publication_readings
 from pgoutput_construct.changelog._facts.completeness import superfluous_copies
 from pgoutput_construct.changelog._facts.copies import copies_of
@@ -61,7 +61,7 @@ def source(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
 @contextmanager
 def capturing(shop: Shop, *publications: str) -> Iterator[None]:
     """Capture meanwhile, and begin with that."""
-    with shop.capturing(publications=list(publications), limits=SegmentLimits(seconds=0.1)):
+    with shop.capturing(publications=list(publications)):
         until(lambda: is_active(shop))
         yield
 
@@ -111,7 +111,7 @@ def listed(subscriber: Subscriber) -> list[str]:
 
 def eventually_rows(subscriber: Subscriber, table: str, expected: list[Any]) -> None:
     """Wait until a table has rows; raise AssertionError where it gets others."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (found := subscriber.rows(table)) != expected and time.monotonic() < deadline:
         time.sleep(0.05)
     assert found == expected, subscriber.server.log[-3000:]

@@ -130,5 +130,5 @@ def test_waiting_is_interrupted(tmp_path: Path) -> None:
     """By a signal, at once and without an error."""
     with waiting(tmp_path) as (_, process):
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=60)
         assert (process.returncode, output) == (0, "")

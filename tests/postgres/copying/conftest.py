@@ -14,7 +14,7 @@ import pytest
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.postgres import CaptureProgress, capture, current_lsn, drop_slot
+from pgoutput_construct.postgres import CaptureProgress, SegmentLimits, capture, current_lsn, drop_slot
 from pgoutput_construct.postgres._snapshot import chunks, jobs
 from tests.postgres.copying.source import assert_equal, logged_tables
 from tests.postgres.shop import wait_until
@@ -63,8 +63,9 @@ class Source:
 
     @contextmanager
     def capturing(self, **options: Any) -> Iterator[Future[Any]]:
-        """Capture in a thread until the block ends; what it raises is raised then."""
-        with in_background(lambda done: self.capture(stop=done.is_set, **options)) as (capturing,):
+        """Capture in a thread until the block ends, without delay; what it raises is raised then."""
+        given = {"limits": SegmentLimits(seconds=0.1), **options}
+        with in_background(lambda done: self.capture(stop=done.is_set, **given)) as (capturing,):
             yield capturing
 
     def is_read(self) -> bool:

@@ -199,8 +199,9 @@ def test_a_table_altered_before_it_is_read(source: Source, monkeypatch: pytest.M
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits for a lock of a table gives way to another one soon."""
+    """Who waits for a lock of a table gives way to another one soon, and tries again soon."""
     monkeypatch.setitem(workers._SETTINGS, "lock_timeout", "500ms")
+    monkeypatch.setattr(copier, "_MAX_PAUSE", 0.5)
 
 
 def test_the_slot_advances_while_a_copy_waits(source: Source, monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
