@@ -111,9 +111,9 @@ def bench(server: EmbeddedServer, request: pytest.FixtureRequest) -> Iterator[Be
         yield made
 
 
-@pytest.fixture(params=EACH_VERSION, ids="pg{}".format)
+@pytest.fixture(scope="module", params=EACH_VERSION, ids="pg{}".format)
 def mortal(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
-    """A server that the test may stop or kill."""
+    """A server that tests may stop or kill."""
     with open_server(request.param, SERVER_SETTINGS) as server:
         yield server
 
@@ -212,53 +212,53 @@ def test_unasked_two_phase_messages_are_accepted(server: EmbeddedServer, unasked
 @pytest.mark.differs_by_version
 def test_unconfirmed_changes_are_sent_again_after_a_restart(mortal: EmbeddedServer) -> None:
     """What was not confirmed comes again; up to PostgreSQL 16 even what was."""
-    bench = Bench(mortal, MODE["v1-text"])
-    bench.run("INSERT INTO t VALUES (1)")
-    bench.read(confirm=bench.messages()[-1].end_lsn)
-    bench.run("INSERT INTO t VALUES (2)")
-    before = bench.messages()
-    mortal.restart()
-    after = bench.messages()
-    assert _names(before) == ["Begin", "Relation", "Insert", "Commit"]
-    # Since 17 the checkpoint of a shutdown saves a slot of which only the confirmed position is new.
-    if mortal.version >= 17:
-        assert after == before
-    else:
-        assert _names(after) == ["Begin", "Relation", "Insert", "Commit", "Begin", "Insert", "Commit"]
-        assert after[-1] == before[-1]
+    with closing(Bench(mortal, MODE["v1-text"])) as bench:
+        bench.run("INSERT INTO t VALUES (1)")
+        bench.read(confirm=bench.messages()[-1].end_lsn)
+        bench.run("INSERT INTO t VALUES (2)")
+        before = bench.messages()
+        mortal.restart()
+        after = bench.messages()
+        assert _names(before) == ["Begin", "Relation", "Insert", "Commit"]
+        # Since 17 the checkpoint of a shutdown saves a slot of which only the confirmed position is new.
+        if mortal.version >= 17:
+            assert after == before
+        else:
+            assert _names(after) == ["Begin", "Relation", "Insert", "Commit", "Begin", "Insert", "Commit"]
+            assert after[-1] == before[-1]
 
 
 def test_a_crash_resets_the_confirmed_lsn(mortal: EmbeddedServer) -> None:
     """The confirmed position is kept in memory until the slot is saved: a crash sends transactions again."""
-    bench = Bench(mortal, MODE["v1-text"])
-    bench.run("INSERT INTO t VALUES (1)")
-    before = bench.messages()
-    bench.read(confirm=before[-1].end_lsn)
-    assert bench.messages() == []
-    mortal.kill()
-    mortal.start()
-    assert bench.messages() == before
+    with closing(Bench(mortal, MODE["v1-text"])) as bench:
+        bench.run("INSERT INTO t VALUES (1)")
+        before = bench.messages()
+        bench.read(confirm=before[-1].end_lsn)
+        assert bench.messages() == []
+        mortal.kill()
+        mortal.start()
+        assert bench.messages() == before
 
 
 @pytest.mark.differs_by_version
 def test_a_transaction_lost_in_a_crash(mortal: EmbeddedServer) -> None:
     """Nobody logged its end: 16 streams it and takes it back without position and time, 18 sends nothing."""
-    bench = Bench(mortal, MODE["v4-text"])
-    writer = mortal.connect(dbname=bench.database)
-    writer.execute("BEGIN")
-    writer.execute("INSERT INTO t VALUES (1)")
-    writer.execute(FILL.encode())
-    before = bench.messages()
-    assert _names(before) == ["StreamStart", "Relation", "Insert", "StreamStop"]
-    mortal.kill()
-    mortal.start()
-    # A list of running transactions shows the decoder that this one has ended; a checkpoint logs one.
-    bench.run("CHECKPOINT")
-    after = bench.messages()
-    if mortal.version >= 18:
-        assert after == []
-    else:
-        # Looking up the table finds the transaction aborted: its stream stays empty.
-        xid = before[0].xid
-        assert _names(after) == ["StreamStart", "StreamStop", "StreamAbort"]
-        assert after[-1] == pgo.StreamAbort(xid=xid, subxid=xid, abort_lsn=pgo.Lsn(0), abort_time=pgo.Timestamp(0))
+    with closing(Bench(mortal, MODE["v4-text"])) as bench:
+        writer = mortal.connect(dbname=bench.database)
+        writer.execute("BEGIN")
+        writer.execute("INSERT INTO t VALUES (1)")
+        writer.execute(FILL.encode())
+        before = bench.messages()
+        assert _names(before) == ["StreamStart", "Relation", "Insert", "StreamStop"]
+        mortal.kill()
+        mortal.start()
+        # A list of running transactions shows the decoder that this one has ended; a checkpoint logs one.
+        bench.run("CHECKPOINT")
+        after = bench.messages()
+        if mortal.version >= 18:
+            assert after == []
+        else:
+            # Looking up the table finds the transaction aborted: its stream stays empty.
+            xid = before[0].xid
+            assert _names(after) == ["StreamStart", "StreamStop", "StreamAbort"]
+            assert after[-1] == pgo.StreamAbort(xid=xid, subxid=xid, abort_lsn=pgo.Lsn(0), abort_time=pgo.Timestamp(0))

@@ -41,7 +41,7 @@ ASKED = [
 @pytest.fixture(scope="module")
 def sent() -> list[tuple[Lsn, m.PgoutputMessage]]:
     """The messages of some scenarios."""
-    return Batch.invent(10).sent
+    return Batch.invent(6).sent
 
 
 _OPENING = (m.Begin, m.BeginPrepare, m.StreamStart, m.StreamStop)
