@@ -24,7 +24,7 @@ FOR_TABLES, FOR_ALL, IN_SCHEMA = "FOR TABLE public.a, public.b", "FOR ALL TABLES
 TO_THERE, TO_HERE = "ALTER TABLE public.a SET SCHEMA there", "ALTER TABLE there.a SET SCHEMA public"
 BOTH, ONE, NONE = {"a": 1, "b": 1}, {"a": 1, "b": 0}, {"a": 0, "b": 0}
 
-CASES = {
+CASES: dict[str, dict[str, tuple[tuple[str, ...], dict[str, int]]]] = {
     FOR_TABLES: {
         "operations": ((INSERTS, UPDATE.format("public"), ALL), BOTH),
         "a table": (
