@@ -184,7 +184,8 @@ def test_stopped_while_the_server_is_down(tmp_path: Path) -> None:
 
 
 def _cut(shop: Shop) -> None:
-    query = "SELECT pg_terminate_backend(active_pid, 60000) FROM pg_replication_slots WHERE slot_name = %s AND active"
+    # One that sends to a client that does not read ends only when that does: it has its error to send, too.
+    query = "SELECT pg_terminate_backend(active_pid, 1000) FROM pg_replication_slots WHERE slot_name = %s AND active"
     with shop.connect() as connection:
         connection.execute(query, [shop.slot])
 
