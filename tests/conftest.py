@@ -2,6 +2,7 @@
 
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tools.few_rows import FEW_ROWS
 from tools.jars import LAKES, WAREHOUSE, missing_jars
 from tools.servers import SERVERS, missing_server, open_server
 
-PROFILES = {"quick": 100, "ci": 250, "soak": 20000}
+PROFILES = {"save": 10, "quick": 100, "ci": 250, "soak": 20000}
 
 for _name, _examples in PROFILES.items():
     settings.register_profile(
@@ -28,7 +29,10 @@ for _name, _examples in PROFILES.items():
         suppress_health_check=[HealthCheck.too_slow],
     )
 # Spark's processes live for minutes, on few cores: compiling what they run often costs more than it gains there.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m")
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Djava.io.tmpdir={tempfile.gettempdir()}",
+)
 settings.load_profile(os.environ.get("PGOUTPUT_HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "quick"))
 
 

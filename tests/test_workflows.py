@@ -164,17 +164,6 @@ def test_tools_use_the_python_that_was_set_up() -> None:
             assert setup["uses"].startswith("actions/setup-python@")
 
 
-def test_checks_are_those_of_tools_test() -> None:
-    """The job of checks has each that tools/test has before the tests, in its order."""
-    steps = re.findall(r"^step (.+)$", (ROOT / "tools" / "test").read_text("utf-8"), re.MULTILINE)
-    checks = [
-        step.replace('"$python"', ".venv/bin/python") for step in steps if step != "tools/docs" and "pytest" not in step
-    ]
-    runs = [step["run"] for step in JOBS["tests.yml:checks"]["steps"] if "run" in step]
-    assert checks
-    assert [script for script in runs if script in checks] == checks
-
-
 def _run_step(name: str, folder: Path, tag: str) -> subprocess.CompletedProcess[str]:
     """Run the script of a step of the release's first job, as GitHub does."""
     environment = {**os.environ, "TAG": tag, "RUNNER_TEMP": str(folder)}

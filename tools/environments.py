@@ -1,11 +1,9 @@
 """Environments of tests and benchmarks, with other versions of PySpark or none: ``python -m tools.environments``.
 
-It makes those of the tests; a benchmark makes its own when it needs them. They lie outside of the clone, in
-PGOUTPUT_ENVIRONMENTS or the user's cache: each has a gigabyte. With ``--test`` the tests of the data source and of
-``replicate`` into Parquet run in each of them.
+It makes those of the tests; a benchmark makes its own when it needs them. Each has a gigabyte. With ``--test`` the
+tests of the data source and of ``replicate`` into Parquet run in each of them.
 """
 
-import os
 import re
 import shutil
 import subprocess
@@ -15,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from tools.cache import FOLDER, await_fetch, fetching
+
 __all__ = [
     "DLT",
-    "FOLDER",
     "INGESTR",
     "READERS",
     "VERSIONS",
@@ -36,8 +35,6 @@ DLT: Final = "dlt"
 """The dlt that benchmarks compare with."""
 
 _CLONE: Final = Path(__file__).parents[1]
-FOLDER: Final = Path(os.environ.get("PGOUTPUT_ENVIRONMENTS") or Path.home() / ".cache" / "pgoutput_construct")
-"""Where environments, and other things that tests fetch, are kept."""
 _STAMP: Final = "installed.txt"
 _OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     READERS: ("deltalake>=1.6,<2", "duckdb>=1.4", "polars>=2,<3", "pyiceberg[sql-sqlite]>=0.11"),
@@ -59,10 +56,8 @@ def python_with(version: str) -> Path:
 
 def missing_environment(version: str) -> str:
     """Say what to do when an environment (``python_with``) is not there, or has not what it should; "" when it is."""
-    stamp = python_with(version).parents[1] / _STAMP
-    if stamp.exists() and stamp.read_text() == "\n".join(_requirements(version)):
-        return ""
-    return f"no environment {_name(version)}: make it: python -m tools.environments"
+    await_fetch(_name(version))
+    return "" if _is_there(version) else f"no environment {_name(version)}: make it: python -m tools.environments"
 
 
 def main() -> None:
@@ -82,8 +77,12 @@ def make_environment(version: str) -> None:
     Raises:
         SystemExit: It cannot be made; pip has said why on standard error.
     """
-    if not missing_environment(version):
-        return
+    with fetching(_name(version)):
+        if not _is_there(version):
+            _make(version)
+
+
+def _make(version: str) -> None:
     print(f"making the environment {_name(version)}; this takes a minute or two", file=sys.stderr)
     python, wanted = python_with(version), _requirements(version)
     folder = python.parents[1]
@@ -93,6 +92,11 @@ def make_environment(version: str) -> None:
         if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
             raise SystemExit(f"Error: no environment {_name(version)}, for the reason above")
     (folder / _STAMP).write_text("\n".join(wanted))
+
+
+def _is_there(version: str) -> bool:
+    stamp = python_with(version).parents[1] / _STAMP
+    return stamp.exists() and stamp.read_text() == "\n".join(_requirements(version))
 
 
 def _test(version: str) -> int:

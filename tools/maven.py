@@ -10,7 +10,7 @@ from typing import Final
 
 import pyspark
 
-from tools.environments import FOLDER
+from tools.cache import FOLDER, await_fetch, fetching
 
 __all__ = ["SPARK_JARS", "MavenJars", "java_program"]
 
@@ -36,14 +36,21 @@ class MavenJars:
 
     @property
     def fetched(self) -> bool:
-        """Whether the jars of these modules are there."""
-        stamp = self.folder / _STAMP
-        return stamp.exists() and stamp.read_text("utf-8") == self.modules
+        """Whether the jars of these modules are there, once no process is fetching them."""
+        await_fetch(self.name)
+        return self._is_whole
 
     def fetch(self) -> bool:
         """Fetch the jars, unless they are there; return whether they are there now. Ivy's report goes to stderr."""
-        if self.fetched:
-            return True
+        with fetching(self.name):
+            return self._is_whole or self._fetch()
+
+    @property
+    def _is_whole(self) -> bool:
+        stamp = self.folder / _STAMP
+        return stamp.exists() and stamp.read_text("utf-8") == self.modules
+
+    def _fetch(self) -> bool:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         wanted = self.folder / "wanted.xml"

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tools.environments import FOLDER
+from tools.cache import FOLDER, await_fetch, fetching
 
 __all__ = ["PROGRAMS", "RELEASE", "missing_postgres19"]
 
@@ -36,13 +36,18 @@ _FETCH: Final = f"fetch it: python -m tools.postgres{RELEASE}"
 
 def missing_postgres19() -> str:
     """Say what to do when PostgreSQL 19 was not unpacked; "" when it was."""
+    await_fetch(_FOLDER.name)
     return "" if (_FOLDER / _STAMP).exists() else f"no PostgreSQL {RELEASE}: {_FETCH}"
 
 
 def main() -> None:
     """Download and unpack it, unless that was done."""
-    if not missing_postgres19():
-        return
+    with fetching(_FOLDER.name):
+        if not (_FOLDER / _STAMP).exists():
+            _fetch()
+
+
+def _fetch() -> None:
     print(f"fetching PostgreSQL {RELEASE} out of Debian's packages", file=sys.stderr)
     _FOLDER.parent.mkdir(parents=True, exist_ok=True)
     try:

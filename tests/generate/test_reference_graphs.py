@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.generate.test_reference import ODD, PAGES
-from tools.environments import FOLDER
+from tools.cache import FOLDER
 from tools.generate.reference import emit_reference
 from tools.language import SPEC, load_text
 

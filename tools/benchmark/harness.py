@@ -23,7 +23,7 @@ from pgoutput_construct.demo.processes import kill
 from tools.benchmark.batch import Batch
 from tools.benchmark.errors import BenchmarkError, Unavailable
 from tools.benchmark.measure import Pass
-from tools.environments import FOLDER
+from tools.cache import FOLDER
 
 __all__ = ["CLIENTS", "HARNESSES", "PEERS", "Harness", "Running", "built", "lacking", "missing", "prepare", "start"]
 

@@ -16,11 +16,11 @@ from pgoutput_construct.conformance import CommandClient, ConformanceClient
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tools.benchmark import pypgoutput
 from tools.benchmark.harness import Harness, prepare
+from tools.cache import FOLDER
 from tools.conformance.capture_log import CaptureClient
 from tools.conformance.forked import ForkedClient
 from tools.conformance.recvlogical import PROGRAM, RecvlogicalClient
 from tools.conformance.subscription import SUBSCRIBER_SETTINGS, SubscriptionClient
-from tools.environments import FOLDER
 
 __all__ = ["CLIENTS", "ClientEntry", "UnavailableClientError"]
 

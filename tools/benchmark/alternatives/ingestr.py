@@ -12,7 +12,8 @@ from tools.benchmark.alternatives.change_source import PUBLICATION, TABLE, Chang
 from tools.benchmark.alternatives.pipeline import MeasuredPipeline, PipelineResult
 from tools.benchmark.alternatives.process_usage import ProcessUsage, measure_program
 from tools.benchmark.alternatives.table_rows import typed_rows
-from tools.environments import FOLDER, INGESTR, make_environment, python_with
+from tools.cache import FOLDER
+from tools.environments import INGESTR, make_environment, python_with
 
 __all__ = ["IngestrRun"]
 

@@ -1,0 +1,98 @@
+"""``tools/test``: what a run has started is gone afterwards, whichever way it ends; which tests a change affects."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from tools.affected_tests import affected_tests
+from tools.suite import Run, left_over
+
+ROOT = Path(__file__).parents[1]
+RUN = """
+    import sys
+    from tools.suite import Run
+    with Run() as run:
+        sys.exit(run.test([sys.argv[1], "-p", "no:cacheprovider", "--numprocesses", "1"]))
+"""
+WAITING = """
+    import pathlib, subprocess, sys, time
+    from pgoutput_construct.demo.embedded_server import EmbeddedServer
+
+    def test_waits():
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+        with EmbeddedServer(18) as server:
+            pathlib.Path({ready!r}).write_text(str(server.data_directory.parent))
+            time.sleep(600)
+"""
+SECONDS = 120.0
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_after_a_signal(number: signal.Signals, tmp_path: Path) -> None:
+    """Neither the server of a test, nor a process in a session of its own, nor files."""
+    ready, test = tmp_path / "ready", tmp_path / "test_waiting.py"
+    test.write_text(textwrap.dedent(WAITING.format(ready=str(ready))))
+    run = subprocess.Popen([sys.executable, "-c", textwrap.dedent(RUN), test], cwd=ROOT, stdout=subprocess.PIPE)
+    deadline = time.monotonic() + SECONDS
+    while not (ready.exists() and ready.read_text()):
+        assert run.poll() is None and time.monotonic() < deadline, "the test has not begun"
+        time.sleep(0.1)
+    directory = Path(ready.read_text())
+    assert len(left_over(directory, 0.0)) > 3
+    run.send_signal(number)
+    run.communicate(timeout=SECONDS)
+    assert (left_over(directory, 0.0), directory.exists()) == ([], False)
+
+
+def test_what_tests_leave_is_ended_and_named(capfd: pytest.CaptureFixture[str]) -> None:
+    """Processes are found by their environment, wherever they have gone."""
+    with Run() as run:
+        process = subprocess.Popen(["sleep", "600"], env=run.environment, start_new_session=True, cwd="/")
+    assert f"sleep ({process.pid})" in capfd.readouterr().err
+    assert process.wait(SECONDS) is not None and not left_over(run.directory, 0.0)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A repository with a branch."""
+    for command in (
+        "git init -q -b main",
+        "git config user.name n",
+        "git config user.email n@example.org",
+        "git commit -q --allow-empty -m one",
+        "git checkout -q -b work",
+    ):
+        subprocess.run(command.split(), cwd=tmp_path, check=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "some", "others"),
+    [
+        ("pgoutput_construct/spark/_verify/verification.py", "tests/spark/test_verify.py", "tests/wire/test_trace.py"),
+        ("pgoutput_construct/cli/__main__.py", "tests/cli", "tests/spark/test_verify.py"),
+        ("tests/publisher/conftest.py", "tests/publisher", "tests/postgres"),
+        ("docs/index.md", "tests/test_documentation.py", "tests/stream/test_identifiers.py"),
+        ("spec/pgoutput.yaml", "tests", "tests/test_documentation.py"),
+    ],
+)
+def test_a_change_affects_what_imports_it(clone: Path, path: str, some: str, others: str) -> None:
+    """Committed or not; of a folder with a changed conftest all tests."""
+    (clone / path).parent.mkdir(parents=True, exist_ok=True)
+    (clone / path).write_text("")
+    found = affected_tests(clone)
+    assert some in found and others not in found
+    subprocess.run(["git", "add", "."], cwd=clone, check=True)
+    subprocess.run(["git", "commit", "-qm", "two"], cwd=clone, check=True)
+    assert affected_tests(clone) == found
+
+
+def test_nothing_changed(clone: Path) -> None:
+    """No tests then."""
+    assert affected_tests(clone) == []

@@ -1,0 +1,69 @@
+"""Which tests a change can affect: the files of tests that import what has changed, directly or not."""
+
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import grimp
+
+__all__ = ["affected_tests"]
+
+_ROOTS: Final = ("pgoutput_construct", "tools", "tests")
+_TESTS: Final = "tests"
+_CONFTEST: Final = re.compile(r"tests\..*\.conftest$")
+"""Those of folders: what is for all tests imports servers and Spark."""
+_ROOMS: Final = {each.name for each in Path(__file__).parents[1].joinpath(_TESTS).iterdir() if each.is_dir()}
+_BASE: Final = "main"
+_EVERYTHING: Final = ("pyproject.toml", "spec/", "tests/conftest.py", "tests/data/")
+"""What every test depends on, or what files say nothing of who reads them."""
+_OF_FILES: Final = {
+    "docs/": "tests/test_documentation.py",
+    "README.md": "tests/test_documentation.py",
+    ".github/": "tests/test_workflows.py",
+}
+"""The tests of files that nobody imports."""
+
+
+def affected_tests(clone: Path, base: str = _BASE) -> list[str]:
+    """Return the files of tests that a change can affect, or the folder of all of them.
+
+    A change is what differs from where the branch has left another one, with what is not committed. A module affects
+    those that import it, directly or not. What a test starts as a program of its own is not seen.
+
+    Args:
+        clone: The clone; its Git says what has changed.
+        base: The other branch.
+    """
+    changed = sorted(_changed(clone, base))
+    if any(path.startswith(_EVERYTHING) for path in changed):
+        return [_TESTS]
+    graph = grimp.build_graph(*_ROOTS, cache_dir=None)
+    modules = {name for path in changed if (name := _module(path)) in graph.modules}
+    found = modules | {each for name in modules for each in graph.find_downstream_modules(name)}
+    files = {f"{name.replace('.', '/')}.py" for name in found if name.rpartition(".")[2].startswith("test_")}
+    conftests = {name.rpartition(".")[0].replace(".", "/") for name in found if _CONFTEST.match(name)}
+    rooms = {f"{_TESTS}/{room}" for path in changed if (room := _room(path)) in _ROOMS}
+    others = {test for start, test in _OF_FILES.items() if any(path.startswith(start) for path in changed)}
+    return sorted({*files, *conftests, *rooms, *others})
+
+
+def _room(path: str) -> str:
+    """Return the folder below a package; its programs and commands are started by their names."""
+    return path.split("/")[1] if path.startswith(_ROOTS[:2]) else ""
+
+
+def _changed(clone: Path, base: str) -> Iterator[str]:
+    start = _git(clone, "merge-base", "HEAD", base)
+    for arguments in (["diff", "--name-only", *start], ["ls-files", "--others", "--exclude-standard"]):
+        yield from _git(clone, *arguments)
+
+
+def _git(clone: Path, *arguments: str) -> Iterable[str]:
+    done = subprocess.run(["git", *arguments], cwd=clone, check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

@@ -1,0 +1,218 @@
+"""What ``tools/test`` runs: checks, what tests fetch, and tests, side by side; nothing of it is left afterwards.
+
+A run has a directory of its own for temporary files, and a mark in the environment of whatever it starts: servers, JVMs
+and clients that are still there at the end, also at one by a signal, are killed, and the directory is removed.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NoReturn
+
+import psutil
+
+from tools.affected_tests import affected_tests
+
+__all__ = ["CHECKS", "FETCHES", "Run", "main"]
+
+_MODULE: Final = (sys.executable, "-m")
+CHECKS: Final[Sequence[Sequence[str]]] = (
+    (*_MODULE, "ruff", "check", "."),
+    (*_MODULE, "ruff", "format", "--check", "."),
+    (*_MODULE, "tools.generate", "--check"),
+    (str(Path(sys.executable).with_name("lint-imports")), "--no-cache"),
+    (*_MODULE, "mypy"),
+)
+"""Commands that check the code, the quickest first."""
+
+DOCUMENTATION: Final = ("tools/docs",)
+
+FETCHES: Final[Mapping[str, Sequence[str]]] = {
+    "PostgreSQL 19": ("tools.postgres19",),
+    "Delta Lake, Iceberg, or S3": ("tools.jars",),
+    "a REST catalog": ("tools.rest_catalog",),
+    "other versions of PySpark, or other readers of tables": ("tools.environments",),
+    "Kaitai Struct": ("tools.kaitai",),
+    "some of the peers above": ("tools.benchmark", "peers"),
+}
+"""What is fetched, once for all clones of a user, by the modules that do it; tests that need it wait for it."""
+
+QUICK: Final = "not long and not spark and not server and not slow"
+"""Which tests are quick."""
+
+_MARK: Final = "PGOUTPUT_TEST_RUN"
+"""The environment variable of all processes of a run: its directory."""
+_PREFIX: Final = "pgoutput-test-"
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_GRACE: Final = 10.0
+"""Seconds in which processes end by themselves, such as a JVM whose Python has ended."""
+_CLONE: Final = Path(__file__).parents[1]
+
+
+class Interrupted(BaseException):
+    """A signal ends the run."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    quick, changed = _taken(given, "--quick"), _taken(given, "--changed")
+    _remove_dead_runs()
+    with Run() as run:
+        return _run(run, given, quick, changed)
+
+
+def _run(run: "Run", given: Sequence[str], quick: bool, changed: bool) -> int:
+    tests = affected_tests(_CLONE) if changed else []
+    if changed:
+        print(f"== {len(tests)} files of tests import what has changed", flush=True)
+        if not tests:
+            return run.check(CHECKS)
+    if quick:
+        os.environ.setdefault("PGOUTPUT_HYPOTHESIS_PROFILE", "save")
+        return run.both(CHECKS, ("-m", QUICK, *tests, *given))
+    run.fetch(FETCHES)
+    return run.both((*CHECKS, DOCUMENTATION), (*tests, *given))
+
+
+def _taken(given: list[str], option: str) -> bool:
+    is_there = option in given
+    if is_there:
+        given.remove(option)
+    return is_there
+
+
+class Run:
+    """A run of checks and tests; use it as a context manager."""
+
+    def __init__(self) -> None:
+        """Make its directory."""
+        self.directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+        self.directory.chmod(0o755)  # a server that root starts has another user
+        self.environment = {**os.environ, _MARK: str(self.directory), "TMPDIR": str(self.directory)}
+        self._handlers = dict[signal.Signals, Any]()
+        self._fetches: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> "Run":
+        self._handlers = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        for each in self._fetches:
+            each.terminate()
+        left = left_over(self.directory, _GRACE if kind is None else 0.0)
+        names = ", ".join(_names(left))
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(left, _GRACE)
+        shutil.rmtree(self.directory, ignore_errors=True)
+        if left and kind is None:
+            print(f"== processes that tests had left, and that were killed: {names}", file=sys.stderr)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def fetch(self, fetches: Mapping[str, Sequence[str]]) -> None:
+        """Begin to fetch what tests need; say which tests are skipped where that fails."""
+        for what, command in fetches.items():
+            threading.Thread(target=self._fetch, args=(what, command), daemon=True).start()
+
+    def _fetch(self, what: str, command: Sequence[str]) -> None:
+        process = subprocess.Popen([*_MODULE, *command], cwd=_CLONE, env=self.environment)
+        self._fetches.append(process)
+        if process.wait() > 0:
+            print(f"== tests of {what} will be skipped, for the reason above", file=sys.stderr)
+
+    def check(self, checks: Sequence[Sequence[str]]) -> int:
+        """Run checks, one after another; return 1 if one fails."""
+        return max([self._check(each) for each in checks], default=0)
+
+    def _check(self, check: Sequence[str]) -> int:
+        began = time.monotonic()
+        done = subprocess.run(check, cwd=_CLONE, env=self.environment, capture_output=True, text=True, check=False)
+        output = f"{done.stdout}{done.stderr}" if done.returncode else ""
+        title = " ".join(each for each in check if each not in _MODULE)
+        result = "failed" if done.returncode else "ok"
+        print(f"== {title}: {result}, {time.monotonic() - began:.0f} s\n{output}", end="", flush=True)
+        return int(done.returncode != 0)
+
+    def test(self, arguments: Sequence[str]) -> int:
+        """Run pytest in several processes; return its exit status."""
+        workers = ("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder")
+        process = subprocess.Popen([*_MODULE, "pytest", *workers, *arguments], cwd=_CLONE, env=self.environment)
+        try:
+            return process.wait()
+        except Interrupted:
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired, Interrupted):
+                process.wait(_GRACE)
+            raise
+
+    def both(self, checks: Sequence[Sequence[str]], arguments: Sequence[str]) -> int:
+        """Run checks beside tests; return 1 if a check fails, else the status of the tests."""
+        failed = list[int]()
+        thread = threading.Thread(target=lambda: failed.append(self.check(checks)), daemon=True)
+        thread.start()
+        status = self.test(arguments)
+        thread.join()
+        if any(failed):
+            print("== a check failed: see above", file=sys.stderr)
+        return max(failed) or status
+
+
+def left_over(directory: Path, seconds: float) -> list[psutil.Process]:
+    """Return the processes of a run that are still there after some time, but for this one."""
+    deadline = time.monotonic() + seconds
+    while found := [each for each in psutil.process_iter() if _is_of(each, directory)]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.2)
+    return found
+
+
+def _is_of(process: psutil.Process, directory: Path) -> bool:
+    try:
+        return process.pid != os.getpid() and (
+            process.environ().get(_MARK) == str(directory) or any(str(directory) in each for each in process.cmdline())
+        )
+    except psutil.Error:  # it has ended, or is of another user
+        return False
+
+
+def _names(processes: Iterable[psutil.Process]) -> Iterator[str]:
+    for each in processes:
+        with suppress(psutil.Error):
+            yield f"{each.name()} ({each.pid})"
+
+
+def _remove_dead_runs() -> None:
+    """Remove what runs have left that could not do so themselves: they were killed."""
+    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            for process in left_over(directory, 0.0):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _interrupt(number: int, _: FrameType | None) -> NoReturn:
+    raise Interrupted(number)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Interrupted as signaled:
+        sys.exit(128 + signaled.args[0])
