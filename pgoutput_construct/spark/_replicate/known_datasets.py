@@ -34,6 +34,7 @@ from pgoutput_construct.spark._replicate.table_description import undescribed
 from pgoutput_construct.spark._replicate.table_moves import Move, complete_move, planned_moves, settle_move
 from pgoutput_construct.spark._replicate.troubles import WaitingError
 from pgoutput_construct.spark._replicate.warehouse_notes import (
+    STAGED,
     Dataset,
     Moving,
     Progress,
@@ -161,6 +162,8 @@ class KnownDatasets:
     def begin(self) -> None:
         """Begin a batch: no table has failed; settle moves, and read the notes that could not be read."""
         self.failed, self.written = {}, set()
+        if self.interrupted is not None:  # what it staged: else a batch that has nothing left to do would leave that
+            self._warehouse.store.remove(STAGED)
         self._forget_noted()
         self._settle_moves()
         for directory, (oid, name) in list(self._unread.items()):
