@@ -27,8 +27,8 @@ To add a format of tables:
    in the same commit as its rows.
 2. Add it to ``sinks.open_sink``, its jars and session settings to ``FORMATS`` in ``spark/formats.py``, and its name to
    ``TABLE_FORMATS`` in ``cli/_options.py``, which commands, fault runs and benchmarks use.
-3. Add it to the parameters ``into`` of ``tests/spark/replicate``, and run ``python -m tools.faults spark`` and
-   ``histories`` with it.
+3. Add it to the parameters ``into`` of ``tests/spark/replicate``, and to ``WAYS`` of ``test_crashes`` there, and run
+   ``python -m tools.faults spark`` and ``histories`` with it.
 
 Invariants: a dataset and its version (``warehouse_notes.Version``) are written in one commit; readers see a table
 before or after a batch, never between; one table's error is that table's, and the others go on without it.

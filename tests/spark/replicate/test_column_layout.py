@@ -16,6 +16,7 @@ from pgoutput_construct.spark._replicate import read_current, read_history, repl
 from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._verify import VerifyOptions, verify
+from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import ROUNDS, TABLES, open_differences
 from tests.table_formats import SHORT_IN_PARQUET
@@ -68,10 +69,8 @@ def test_batch_by_batch(lake: Any, shop: Shop, into: str, tmp_path: Path, option
         _execute(shop, script)
         given = {} if number else options
         if number == 1:
-            with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(Warehouse, "write_note", _kill)
-                with pytest.raises(_Killed):
-                    replicate(lake, shop.directory, warehouse, into, history=True)
+            with killed(Moment.BEFORE_NOTE):
+                replicate(lake, shop.directory, warehouse, into, history=True)
         replicate(lake, shop.directory, warehouse, into, history=True, **given)
         _check(lake, shop, warehouse, (*names, "numbers"), *added)
         assert not open_differences(lake, shop, warehouse, ({*names} - {"added"}) | {"numbers"})
@@ -87,14 +86,6 @@ def test_batch_by_batch(lake: Any, shop: Shop, into: str, tmp_path: Path, option
         assert (
             rows[0]["_xid"] > 0 and rows[0]["_commit_time"] == history[0]["_valid_from"] == history[0]["_commit_time"]
         )
-
-
-class _Killed(BaseException):
-    """The process ends here."""
-
-
-def _kill(*_: object) -> None:
-    raise _Killed
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET, indirect=True)

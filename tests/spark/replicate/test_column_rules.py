@@ -17,8 +17,9 @@ from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._log_view.added_columns import escaped_table
 from pgoutput_construct.spark._replicate import ColumnRules, read_current, read_history, read_missing, replicate
 from pgoutput_construct.spark._replicate.staging import masked_changes
-from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Warehouse
+from pgoutput_construct.spark._replicate.warehouse_notes import STAGED
 from pgoutput_construct.spark._verify import TableVerdict, VerifyOptions, verify
+from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
 from tests.spark.logs import log_options, write_log
 from tests.table_formats import SHORT_IN_PARQUET
@@ -230,11 +231,8 @@ def test_other_rules(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     replicate(lake, shop.directory, warehouse, into, history=True)
     _execute(shop, SCRIPTS[1])
     rules = {"exclude_columns": EXCLUDED, "masks": MASKS, "resync": ["person", "visit", "place"]}
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Warehouse, "write_note", _kill)
-        patched.setattr(Warehouse, "write_notes", _kill)
-        with pytest.raises(_Killed):
-            replicate(lake, shop.directory, warehouse, into, history=True, **rules)
+    with killed(Moment.BEFORE_NOTE):
+        replicate(lake, shop.directory, warehouse, into, history=True, **rules)
     done = replicate(lake, shop.directory, warehouse, into, history=True, masks=MASKS)
     assert done is not None and {*done.tables.values()} == {"written"} and not done.troubled
     check(lake, shop, warehouse, _QUERIES[0])
@@ -254,22 +252,11 @@ def test_killed_batches(lake: Any, shop: Shop, into: str, tmp_path: Path) -> Non
     replicate(lake, shop.directory, warehouse, into, history=True, **RULES)
     for number, (script, given) in enumerate(zip(SCRIPTS[1:], (RULES, {"masks": MASKS, **GIVEN}), strict=True)):
         _execute(shop, script)
-        with pytest.MonkeyPatch.context() as patched:
-            for place in ("write_progress",) if number else ("write_note", "write_notes"):
-                patched.setattr(Warehouse, place, _kill)
-            with pytest.raises(_Killed):
-                replicate(lake, shop.directory, warehouse, into, history=True, **given)
+        with killed(Moment.BEFORE_INTENT if number else Moment.BEFORE_NOTE):
+            replicate(lake, shop.directory, warehouse, into, history=True, **given)
         replicate(lake, shop.directory, warehouse, into, history=True, **given)
         check(lake, shop, warehouse, _QUERIES[number])
     assert not secrets_in(warehouse)
-
-
-class _Killed(BaseException):
-    """The process ends here."""
-
-
-def _kill(*_: object) -> None:
-    raise _Killed
 
 
 @pytest.mark.parametrize("into", ["parquet"], indirect=True)

@@ -1,7 +1,6 @@
 """Tables of other programs that exist where tables are to be written: refused with what differs, or replaced."""
 
 import logging
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,6 @@ DIFFERENCES = (
 
 
 _UNREADABLE = r"orders exists already, .* \(Spark cannot read it as a table\)"
-
-
-class _Killed(BaseException):
-    """The process ends here."""
 
 
 def _create_other(spark: Any, warehouse: Path, into: str) -> None:
@@ -117,22 +112,3 @@ def test_a_table_of_another_catalog(lake: Any, tmp_path: Path) -> None:
     assert metadata.exists()
     replicate(lake, log, warehouse, "iceberg", adopt=True)
     _check_rows(lake, log, warehouse)
-
-
-@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
-def test_what_an_interrupted_batch_left(lake: Any, tmp_path: Path, into: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table without a note, or files of one that was not complete, are of this warehouse."""
-    log, warehouse = tmp_path / "log", tmp_path / "wh"
-    write_orders(log, range(3))
-    with monkeypatch.context() as patched:
-        patched.setattr(Warehouse, "write_note", _kill)
-        with pytest.raises(_Killed):
-            replicate(lake, log, warehouse, into)
-    if into == "delta":  # no commit was reached
-        shutil.rmtree(warehouse / "public.orders/_delta_log")
-    replicate(lake, log, warehouse, into)
-    _check_rows(lake, log, warehouse)
-
-
-def _kill(*_: object) -> None:
-    raise _Killed

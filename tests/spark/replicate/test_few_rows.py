@@ -92,40 +92,6 @@ def test_the_metadata_columns_that_are_asked_for(
 
 
 @pytest.mark.parametrize("into", LAKES)
-def test_killed(
-    lake: Any, shop: Shop, tmp_path: Path, into: str, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before its commit a file is not read; after it, and before the note, the table is not changed a second time."""
-    shop.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
-    shop.capture(snapshot=True)
-    warehouse = tmp_path / "wh"
-    replicate(lake, shop.directory, warehouse, into)
-    for number, (patched_class, name) in enumerate(((COMMITS[into], "commit"), (Warehouse, "write_note"))):
-        shop.execute(f"UPDATE t SET v = 'c{number}' WHERE id = 1", f"INSERT INTO t VALUES ({10 + number}, 'd')")
-        shop.execute("DELETE FROM t WHERE id = 2")
-        shop.capture()
-        with monkeypatch.context() as patched:
-            patched.setattr(patched_class, name, _kill)
-            with pytest.raises(_Killed):
-                replicate(lake, shop.directory, warehouse, into)
-        assert len(overwritten) == 3 * number
-        replicate(lake, shop.directory, warehouse, into)
-        check_equal(lake, shop, warehouse, ["t"])
-        shop.execute("UPDATE t SET v = 'e' WHERE id >= 10")
-        shop.capture()
-        replicate(lake, shop.directory, warehouse, into)
-        check_equal(lake, shop, warehouse, ["t"])
-
-
-class _Killed(BaseException):
-    """The process ends here."""
-
-
-def _kill(*_: object, **__: object) -> None:
-    raise _Killed
-
-
-@pytest.mark.parametrize("into", LAKES)
 def test_files_that_have_other_columns(
     lake: Any, shop: Shop, tmp_path: Path, into: str, overwritten: list[int]
 ) -> None:
@@ -306,13 +272,13 @@ def test_deletes_by_position(
 def test_deletes_by_position_among_others(
     lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are in files of a MERGE, too; a batch that is killed is done again; a table in copy-on-write has none."""
+    """They are in files of a MERGE, too; a table in copy-on-write has none."""
     _have_none_tiny(monkeypatch)
     _fill(shop)
     warehouse = tmp_path / "wh"
     replicate(lake, shop.directory, warehouse, "iceberg")
     table = _iceberg_table(lake, warehouse)
-    # A MERGE of Spark, and then deletes in its files; and those that are killed before their commit.
+    # A MERGE of Spark, and then deletes in its files.
     with monkeypatch.context() as patched:
         patched.setattr(IcebergSink, "few_bytes", 0)
         shop.execute("UPDATE t SET v = 'merged' WHERE id % 500 = 3")
@@ -321,19 +287,6 @@ def test_deletes_by_position_among_others(
     check_equal(lake, shop, warehouse, ["t"])
     shop.execute("UPDATE t SET v = 'after' WHERE id % 250 = 3", "DELETE FROM t WHERE id % 500 = 4")
     shop.capture()
-    with monkeypatch.context() as patched:
-        patched.setattr(IcebergTable, "change", _kill)
-        with pytest.raises(_Killed):
-            replicate(lake, shop.directory, warehouse, "iceberg")
-    replicate(lake, shop.directory, warehouse, "iceberg")
-    check_equal(lake, shop, warehouse, ["t"])
-    # One that is applied a second time, since it was killed before its note.
-    shop.execute("UPDATE t SET v = 'twice' WHERE id % 250 = 5")
-    shop.capture()
-    with monkeypatch.context() as patched:
-        patched.setattr(Warehouse, "write_note", _kill)
-        with pytest.raises(_Killed):
-            replicate(lake, shop.directory, warehouse, "iceberg")
     replicate(lake, shop.directory, warehouse, "iceberg")
     check_equal(lake, shop, warehouse, ["t"])
     for number in range(8):  # of which each has deletes alone

@@ -1,4 +1,4 @@
-"""Batches that are killed on the way, and readers beside them."""
+"""Batches that are killed before tables are dropped or renamed, and readers while a batch runs."""
 
 import threading
 from collections.abc import Iterator
@@ -17,16 +17,13 @@ from pgoutput_construct.spark._replicate.known_datasets import KnownDatasets
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Unnoted, Warehouse
+from tests.crashes import Moment, before, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 TABLES = ("account", "entry")
-
-
-class _Killed(BaseException):
-    """The process ends here."""
 
 
 @pytest.fixture(params=(pytest.param("delta", marks=pytest.mark.long), "iceberg"))
@@ -59,29 +56,6 @@ def _move(shop: Shop, number: int) -> None:
     shop.capture(snapshot=True)
 
 
-def test_killed_and_called_again(
-    lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After the data are written and before that is noted, and while a batch begins: nothing is there twice.
-
-    Also where the next batch has nothing to do for the table, and the one after it has.
-    """
-    warehouse = tmp_path / "wh"
-    replicate(lake, shop.directory, warehouse, into)
-    for number, place in enumerate(("write_note", "write_progress", "write_note"), 1):
-        _move(shop, number)
-        with monkeypatch.context() as patched:
-            patched.setattr(Warehouse, place, _kill)
-            with pytest.raises(_Killed):
-                replicate(lake, shop.directory, warehouse, into)
-        if number == 3:
-            replicate(lake, shop.directory, warehouse, into)
-        _move(shop, number + 5)
-        done = replicate(lake, shop.directory, warehouse, into)
-        assert done is not None and set(done.tables) == {"public.account", "public.entry"}
-        check_equal(lake, shop, warehouse, TABLES)
-
-
 @pytest.mark.parametrize("into", ["parquet", pytest.param("delta", marks=pytest.mark.long), "iceberg"])
 def test_nothing_is_left_of_tables_without_a_note(
     lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -95,12 +69,10 @@ def test_nothing_is_left_of_tables_without_a_note(
         "CREATE SCHEMA staged CREATE TABLE kept (id int PRIMARY KEY); INSERT INTO staged.kept VALUES (1)",
     )
     shop.capture(snapshot=True)
-    before = _data(warehouse)
-    with monkeypatch.context() as patched, pytest.raises(_Killed):
-        patched.setattr(Warehouse, "write_note", _kill)
-        patched.setattr(Warehouse, "write_notes", _kill)
+    stored = _data(warehouse)
+    with killed(Moment.BEFORE_NOTE):
         replicate(lake, shop.directory, warehouse, into)
-    assert len(_data(warehouse)) > len(before)
+    assert len(_data(warehouse)) > len(stored)
     shop.execute("DROP TABLE gone", "ALTER TABLE late RENAME TO found", "INSERT INTO found VALUES (2)")
     shop.capture(snapshot=True)
     with monkeypatch.context() as patched:
@@ -118,12 +90,11 @@ def test_nothing_is_left_of_tables_without_a_note(
     assert read_current(lake, warehouse, 'public."Found"').count() == 2
     shop.execute('DROP TABLE "Found", staged.kept')
     shop.capture(snapshot=True)
-    with monkeypatch.context() as patched, pytest.raises(_Killed):
-        patched.setattr(type(open_sink(into, Warehouse(warehouse))), "remove", _kill)
+    with killed(before(type(open_sink(into, Warehouse(warehouse))), "remove")):
         replicate(lake, shop.directory, warehouse, into)
-    assert len(_data(warehouse)) > len(before)
+    assert len(_data(warehouse)) > len(stored)
     replicate(lake, shop.directory, warehouse, into)
-    assert _data(warehouse) == before
+    assert _data(warehouse) == stored
 
 
 @pytest.mark.parametrize("into", ["parquet", pytest.param("delta", marks=pytest.mark.long), "iceberg"])
@@ -210,10 +181,6 @@ def test_refusals(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
         replicate(lake, shop.directory, warehouse, other)
     with Warehouse(warehouse).store.lock("replicate"), pytest.raises(pgo.ChangeLogError, match="another replicate"):
         replicate(lake, shop.directory, warehouse, into)
-
-
-def _kill(*_: object) -> None:
-    raise _Killed
 
 
 def _fail(*_: object) -> None:

@@ -11,7 +11,8 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import open_log, read_current, replicate
 from pgoutput_construct.spark._replicate import Batch, staging
 from pgoutput_construct.spark._replicate.batch_plan import BatchProgress
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
+from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
 from tests.spark.logs import orders_after, write_orders
 from tests.spark.replicate.rounds import check_equal
@@ -19,10 +20,6 @@ from tests.spark.replicate.rounds import check_equal
 pytestmark = pytest.mark.spark
 
 TABLES = tuple(f"t{number}" for number in range(4))
-
-
-class _Killed(BaseException):
-    """The process ends here."""
 
 
 @pytest.fixture
@@ -83,31 +80,23 @@ def test_a_table_is_begun_with_its_copy(spark: Any, shop: Shop, tmp_path: Path) 
 @pytest.mark.server
 def test_a_first_load_that_was_killed(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It resumes with the tables that are left; of these few lie beside the tables at a time."""
-    warehouse, together, noted = tmp_path / "wh", list[int](), list[str]()
-    stage, note = staging._stage_changes, Warehouse.write_note
+    warehouse, together, stage = tmp_path / "wh", list[int](), staging._stage_changes
 
     def staged(log: Any, path: str, store: Any, wanted: Any, masks: Any) -> Any:
         together.append(len(wanted))
         return stage(log, path, store, wanted, masks)
 
-    def die(place: Warehouse, dataset: Dataset) -> None:
-        if len(noted) == 2:
-            raise _Killed
-        note(place, dataset)
-        noted.append(dataset.version.table)
-
     monkeypatch.setattr(staging, "_stage_changes", staged)
     one = shop.log().segments[-1].last_seq
     limits: dict[str, Any] = {"batch_bytes": 60_000, "workers": 1}
     monkeypatch.setattr("pgoutput_construct.spark._replicate.batch_loop._batch_end", lambda *_: one)
-    with monkeypatch.context() as patched:
-        patched.setattr(Warehouse, "write_note", die)
-        with pytest.raises(_Killed):
-            replicate(spark, shop.directory, warehouse, **limits)
+    with killed(Moment.BEFORE_NOTE, skip=2):
+        replicate(spark, shop.directory, warehouse, **limits)
+    noted = {each.version.table for each in Warehouse(warehouse).datasets().values()}
     shown = list[BatchProgress]()
     done = replicate(spark, shop.directory, warehouse, on_progress=shown.append, **limits)
     left = len(TABLES) + 1 - 2  # there is an empty table, too
-    assert done is not None and set(done.tables).isdisjoint(noted) and len(done.tables) == left
+    assert done is not None and noted.isdisjoint(done.tables) and len(done.tables) == left
     assert max(together) <= 2
     check_equal(spark, shop, warehouse, TABLES)
     assert [(each.done, each.tables) for each in shown] == [(number, left) for number in range(left + 1)]

@@ -1,4 +1,4 @@
-"""New rows that tasks write themselves: the same as those that Spark writes, also where that is interrupted."""
+"""New rows that tasks write themselves: the same as those that Spark writes."""
 
 import re
 import shutil
@@ -14,9 +14,6 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._heap import Heap
 from pgoutput_construct.spark._replicate import read_current, replicate, staging, step_writer
 from pgoutput_construct.spark._replicate.batch_plan import Reporter
-from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable
-from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
-from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
 from tests.postgres.shop import PUBLICATION, Shop
 from tests.spark.replicate.rounds import check_equal
 from tests.spark.replicate.test_table_readers import TABLES as ALL_TYPES
@@ -184,46 +181,6 @@ def test_a_task_that_writes_after_the_batch_gave_it_up(
     replicate(lake, shop.directory, warehouse, "parquet")
     check_equal(lake, shop, warehouse, ["t"])
     assert _files(warehouse) and not late.exists()
-
-
-class _Killed(BaseException):
-    """The process ends here."""
-
-
-_COMMITS = {
-    "parquet": (ParquetSink, "noted"),
-    "iceberg": (IcebergTable, "commit"),
-    "delta": (PlainDeltaTable, "commit"),
-}
-"""What makes files part of a table."""
-
-
-@pytest.mark.parametrize("into", ALL_FORMATS)
-def test_killed_before_the_commit(
-    lake: Any, shop: Shop, tmp_path: Path, into: str, at_once: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Files that are written and not committed are not read, and their rows are written again."""
-    shop.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
-    shop.capture(snapshot=True)
-    warehouse = tmp_path / "wh"
-    patched_class, name = _COMMITS[into]
-    for number in range(2):
-        shop.execute(f"INSERT INTO t SELECT i, repeat('v', 200) FROM generate_series({number}0, {number}5) i")
-        shop.capture()
-        with monkeypatch.context() as patched:
-            patched.setattr(patched_class, name, _kill)
-            with pytest.raises(_Killed):
-                replicate(lake, shop.directory, warehouse, into)
-        if number or into != "parquet":
-            assert _files(warehouse)
-        replicate(lake, shop.directory, warehouse, into)
-        check_equal(lake, shop, warehouse, ["t"])
-        replicate(lake, shop.directory, warehouse, into)
-        check_equal(lake, shop, warehouse, ["t"])
-
-
-def _kill(*_: object, **__: object) -> None:
-    raise _Killed
 
 
 @pytest.mark.parametrize("into", ALL_FORMATS)

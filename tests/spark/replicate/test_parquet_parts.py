@@ -19,6 +19,7 @@ from pgoutput_construct.spark import MaintenanceReport, Retention, maintain, rea
 from pgoutput_construct.spark._replicate import read_history
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink, first_merged
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
+from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import ROUNDS, TABLES, check_equal
 
@@ -116,26 +117,6 @@ def test_parts_that_add_up(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: 
 
 @pytest.mark.server
 @pytest.mark.spark
-def test_an_interrupted_part(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it left is removed, and the batch repeated."""
-    warehouse = tmp_path / "wh"
-    replicate(spark, shop.directory, warehouse, **IN_PARTS)
-    shop.execute("UPDATE piece SET note = 'new' WHERE id < 4")
-    shop.capture()
-    with monkeypatch.context() as patched:
-        patched.setattr(Warehouse, "write_note", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
-        with pytest.raises(KeyboardInterrupt):
-            replicate(spark, shop.directory, warehouse, **IN_PARTS)
-    left = {path.name for path in (warehouse / "public.piece").iterdir()}
-    assert {"v2", "v2-deleted"} <= left
-    replicate(spark, shop.directory, warehouse, **IN_PARTS)
-    base = Path(_dataset(warehouse).details["path"]).name
-    assert {path.name for path in (warehouse / "public.piece").iterdir()} == {base, "v3", "v3-deleted"}
-    _check(spark, shop, warehouse)
-
-
-@pytest.mark.server
-@pytest.mark.spark
 def test_maintained_parts(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a tenth was replaced, the base is written again; batches of the same process continue with it."""
     warehouse, done = tmp_path / "wh", list[MaintenanceReport]()
@@ -174,10 +155,8 @@ def test_maintained_parts(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: p
     shop.execute(f"DELETE FROM piece WHERE id < {ROWS // 5}")
     shop.capture()
     replicate(spark, shop.directory, warehouse, **IN_PARTS)
-    with monkeypatch.context() as patched:
-        patched.setattr(Warehouse, "write_note", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
-        with pytest.raises(KeyboardInterrupt):
-            list(maintain(spark, warehouse, ["piece"]))
+    with killed(Moment.BEFORE_NOTE):
+        list(maintain(spark, warehouse, ["piece"]))
     (warehouse / "public.piece" / "v1-rows").mkdir()
     names = {path.name for path in (warehouse / "public.piece").iterdir()}
     assert {"v7", "v7-deleted"} <= names and sum(name.startswith("v7-whole-") for name in names) == 1

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.wire import Lsn
+from tests.crashes import after, before, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal, open_differences
 from tests.table_formats import SHORT_IN_PARQUET
@@ -126,45 +127,27 @@ def test_moves(place: Lake) -> None:
     place.check("a", "d")
 
 
-def _raising(*_: object, **__: object) -> None:
-    raise _Killed
-
-
-class _Killed(BaseException):
-    """The process ends here."""
-
-
-def _after(method: Callable[..., Any]) -> Callable[..., Any]:
-    def run(*arguments: Any, **options: Any) -> None:
-        method(*arguments, **options)
-        raise _Killed
-
-    return run
-
-
-def test_killed_while_moving(place: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_while_moving(place: Lake) -> None:
     """At every step of a move; the table may also be renamed once more before the next batch."""
     place.replicate()
     sink, name = SINKS[place.into], "a"
-    points: list[tuple[Any, str, Callable[..., Any]]] = [
-        (sink, "move", _raising),
-        (sink, "move", _after(sink.move)),
-        (Warehouse, "write_note", _raising),
-        (Warehouse, "write_note", _after(Warehouse.write_note)),
-        (Warehouse, "remove_note", _after(Warehouse.remove_note)),
-        (sink, "clear_moved", _after(sink.clear_moved)),
-    ]
-    for number, (owner, method, killing) in enumerate(points):
+    points = (
+        before(sink, "move"),
+        after(sink, "move"),
+        before(Warehouse, "write_note"),
+        after(Warehouse, "write_note"),
+        after(Warehouse, "remove_note"),
+        after(sink, "clear_moved"),
+    )
+    for number, point in enumerate(points):
         place.execute(
             f"UPDATE {name} SET v = 'in round {number}' WHERE id = {number % 5 + 1}",
             f"ALTER TABLE {name} RENAME TO round_{number}",
             f"INSERT INTO round_{number} VALUES ({number + 10}, 'new', NULL)",
         )
         name = f"round_{number}"
-        with monkeypatch.context() as patched:
-            patched.setattr(owner, method, killing)
-            with pytest.raises(_Killed):
-                place.replicate()
+        with killed(point):
+            place.replicate()
         if number % 2:
             place.execute(f"ALTER TABLE {name} RENAME TO again_{number}", f"DELETE FROM again_{number} WHERE id = 10")
             name = f"again_{number}"

@@ -21,6 +21,7 @@ from pgoutput_construct.spark._replicate.shared_tables import SharedDelta, Share
 from pgoutput_construct.spark._replicate.sink import WriteOptions
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, VersionShape, Warehouse
 from pgoutput_construct.spark._verify import verify
+from tests.crashes import Moment, after, before, killed
 from tests.postgres.shop import Shop
 from tests.spark.histories import table_of
 from tests.spark.logs import write_orders
@@ -28,10 +29,6 @@ from tests.spark.logs import write_orders
 SINKS = {"delta": SharedDelta, "iceberg": SharedIceberg}
 FORMATS = ("iceberg", pytest.param("delta", marks=pytest.mark.long))
 SHARED: Any = {"namespace": "lake", "schema_column": "tenant"}
-
-
-class _Killed(BaseException):
-    """The process ends here."""
 
 
 class Tenants(NamedTuple):
@@ -249,47 +246,23 @@ def test_wider_types(tenants: Tenants) -> None:
     assert dict(read_current(tenants.spark, tenants.warehouse, "b.orders").dtypes)["id"] == "int"
 
 
-def _raising(*_: object, **__: object) -> None:
-    raise _Killed
-
-
-def _after(method: Callable[..., Any]) -> Callable[..., Any]:
-    def run(*arguments: Any, **options: Any) -> None:
-        method(*arguments, **options)
-        raise _Killed
-
-    return run
-
-
 @pytest.mark.server
 @pytest.mark.spark
-def test_killed(tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before and after each commit, and each note: what is committed is not applied again, nor lost."""
+def test_killed(tenants: Tenants) -> None:
+    """While the shared table is created, and while the rows of a dropped one are removed from it."""
     sink = SINKS[tenants.into]
-    note, removed = (Warehouse, "write_note"), (Warehouse, "remove_note")
-    write, merge, remove = (sink, "_write_partition"), (sink, "_merge"), (sink, "remove")
-    more = "INSERT INTO {}.orders VALUES (10, 'x', NULL) ON CONFLICT (id) DO UPDATE SET v = orders.v || '+'"
-    steps: list[tuple[list[str], str | None, list[tuple[Any, str]]]] = [
-        ([], None, [(sink, "_create")]),
-        ([], None, [write, note]),
-        ([more.format("a"), "UPDATE b.orders SET v = v || '+'"], None, [write, note]),
-        ([more.format("a"), "UPDATE c.orders SET v = v || '+'"], "merge-on-read", [merge, note]),
-        (["TRUNCATE a.orders", more.format("a")], None, [write, note]),
-        (["DROP TABLE IF EXISTS c.orders", more.format("b")], None, [remove, removed]),
-    ]
-    for statements, mode, points in steps:
-        for ending in (None, _after):  # before, and after
-            for owner, method in points:
-                tenants.execute(*statements)
-                with monkeypatch.context() as patched:
-                    patched.setattr(owner, method, ending(getattr(owner, method)) if ending else _raising)
-                    with pytest.raises(_Killed):
-                        done = tenants.replicate(write_mode=mode, workers=1)
-                        pytest.fail(f"{method}, {statements}: {done}")
-        if not statements:  # of the first batch, which the next step is still to complete
-            continue
-        tenants.replicate(write_mode=mode)
-        tenants.check("id, v", *("ab" if "DROP" in str(statements) else "abc"))
+    for point in (before(sink, "_create"), after(sink, "_create")):
+        with killed(point):
+            tenants.replicate(workers=1)
+    tenants.replicate()
+    tenants.check("id, v", "a", "b", "c")
+    for owner, name in ((sink, "remove"), (Warehouse, "remove_note")):
+        for point in (before(owner, name), after(owner, name)):
+            tenants.execute("DROP TABLE IF EXISTS c.orders", "UPDATE b.orders SET v = v || '+'")
+            with killed(point):
+                tenants.replicate()
+    tenants.replicate()
+    tenants.check("id, v", "a", "b")
 
 
 @pytest.mark.server
@@ -298,8 +271,7 @@ def test_killed_before_a_drop(tenants: Tenants, monkeypatch: pytest.MonkeyPatch)
     """The first rows of a schema are there, their note is not, and its table goes before the batch is repeated."""
     tenants.replicate()
     tenants.execute(*_schema("d"))
-    with monkeypatch.context() as patched, pytest.raises(_Killed):
-        patched.setattr(Warehouse, "write_note", lambda *_: (_ for _ in ()).throw(_Killed()))
+    with killed(Moment.BEFORE_NOTE):
         tenants.replicate()
     assert {row["tenant"] for row in tenants.table().collect()} == {"a", "b", "c", "d"}
     tenants.execute("DROP SCHEMA d CASCADE", "UPDATE a.orders SET v = 'changed' WHERE id = 1")
@@ -351,10 +323,8 @@ def test_maintenance(tenants: Tenants) -> None:
     assert len(reports) == 1 and not reports[0].error
     tenants.execute("UPDATE b.orders SET v = 'after' WHERE id = 1")
     warehouse = Warehouse(tenants.warehouse)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Warehouse, "write_note", _raising)
-        with pytest.raises(_Killed):
-            tenants.replicate()
+    with killed(Moment.BEFORE_NOTE):
+        tenants.replicate()
     assert not warehouse.existing_progress().done
     tenants.replicate()
     tenants.check("id, v", "a", "b", "c")

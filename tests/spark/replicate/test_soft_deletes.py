@@ -12,7 +12,6 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark._replicate import read_current, read_history, replicate
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from tests.postgres.shop import Shop
 from tests.table_formats import SHORT_IN_PARQUET
@@ -155,16 +154,11 @@ def _check(spark: Any, shop: Shop, warehouse: Path, names: Sequence[str]) -> Non
 
 
 def test_batch_by_batch(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
-    """Also rows that came and went in one batch, keys that moved, truncates, altered tables; and after a kill."""
+    """Also rows that came and went in one batch, keys that moved, truncates, altered tables."""
     warehouse, names = tmp_path / "wh", list(TABLES)
     for number, statements in enumerate(ROUNDS):
         shop.execute(*statements)
         shop.capture(snapshot=True)
-        if number in (1, 4):
-            with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(Warehouse, "write_note" if number == 1 else "write_progress", _kill)
-                with pytest.raises(_Killed):
-                    replicate(lake, shop.directory, warehouse, into, history=True)
         done = replicate(lake, shop.directory, warehouse, into, history=True, soft_delete=None if number else True)
         assert done is not None and not done.troubled
         names = [{"pair": "couple"}.get(name, name) for name in names] if number == len(ROUNDS) - 1 else names
@@ -175,14 +169,6 @@ def test_batch_by_batch(lake: Any, shop: Shop, into: str, tmp_path: Path) -> Non
         gone = read_current(lake, warehouse, name).where("_deleted_at IS NOT NULL").collect()
         assert {row["_deleted_at"] for row in gone} <= times
         assert all(row["_commit_lsn"] > 0 for row in gone)
-
-
-class _Killed(BaseException):
-    """The process ends here."""
-
-
-def _kill(*_: object) -> None:
-    raise _Killed
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET, indirect=True)

@@ -16,9 +16,10 @@ from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import open_log, read_table, write_tables
 from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
+from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from pgoutput_construct.wire import Lsn
+from tests.crashes import before, killed
 from tests.postgres.shop import Shop
 from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
 
@@ -343,15 +344,9 @@ def test_verified(spark: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
         assert verified() == {"public.exchanged": "2 True", "public.exchanged_old": "3 True", "public.item": "0 True"}
 
 
-class _Killed(BaseException):
-    """The process ends here."""
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("into", ALL_FORMATS)
-def test_killed(
-    lake: Any, server18: EmbeddedServer, tmp_path: Path, into: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed(lake: Any, server18: EmbeddedServer, tmp_path: Path, into: str) -> None:
     """Wherever a batch is killed amid an exchange, before each of its notes: the next one has all, and no copy."""
     exchange = ("ALTER TABLE a RENAME TO x", "ALTER TABLE b RENAME TO a", "ALTER TABLE x RENAME TO b")
     warehouse = tmp_path / "wh"
@@ -366,16 +361,7 @@ def test_killed(
             shop.execute(f"UPDATE a SET v = 'after {left}'", f"INSERT INTO b VALUES ({10 + left}, 'b')")
             shop.capture()
             moments.append(_moment(shop, -1))
-            notes = iter(range(left))
-            with monkeypatch.context() as patched, pytest.raises(_Killed):
-                note = Warehouse.write_note
-
-                def noted(self: Warehouse, dataset: Dataset, note: Any = note, notes: Any = notes) -> None:
-                    if next(notes, None) is None:
-                        raise _Killed
-                    note(self, dataset)
-
-                patched.setattr(Warehouse, "write_note", noted)
+            with killed(before(Warehouse, "write_note"), skip=left):
                 replicate(lake, shop.directory, warehouse, into, history=True, workers=1)
             replicate(lake, shop.directory, warehouse, into, history=True)
             _check(lake, shop, warehouse, moments)

@@ -13,6 +13,7 @@ from pgoutput_construct.catalog_queries import COMMENTS
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres._catalog import table_catalog
 from pgoutput_construct.spark._replicate import read_current, replicate, step_writer
+from tests.crashes import before, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
 
@@ -85,28 +86,16 @@ def test_comments(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
         assert not {row["data_type"] for row in rows if row["col_name"] == "Comment"} - {""}
 
 
-class _Killed(BaseException):
-    """The process ends here."""
-
-
 @pytest.mark.parametrize("into", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
-def test_killed_before_the_description(
-    lake: Any, shop: Shop, tmp_path: Path, into: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_before_the_description(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """The rows are there, the comments and the key are not: the next batch describes the table."""
     warehouse = tmp_path / "wh"
-
-    def kill(*_: object, **__: object) -> None:
-        raise _Killed
-
     for statement in (None, "INSERT INTO said VALUES (3, 30, NULL)", "TRUNCATE said"):
         if statement:
             shop.execute("COMMENT ON TABLE said IS NULL", "COMMENT ON COLUMN said.code IS 'after'", statement)
             shop.capture(snapshot=True)
-        with monkeypatch.context() as patched:
-            patched.setattr(step_writer, "describe", kill)
-            with pytest.raises(_Killed):
-                replicate(lake, shop.directory, warehouse, into)
+        with killed(before(step_writer, "describe")):
+            replicate(lake, shop.directory, warehouse, into)
         replicate(lake, shop.directory, warehouse, into)
         check_equal(lake, shop, warehouse, ["said", "dated"])
         found = {"id": "the number", "a.b": "a day"} | ({"code": "after"} if statement else {})

@@ -10,8 +10,8 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate
-from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.merge_statement import MergeStatements
+from tests.crashes import Moment, before, killed
 from tests.postgres.shop import Shop
 from tests.spark.logs import log_options, write_log
 from tests.spark.replicate.rounds import check_equal, open_differences
@@ -22,10 +22,6 @@ pytestmark = pytest.mark.spark
 _OID = 16_500
 _INT2, _INT4, _INT8, _FLOAT4, _FLOAT8, _NUMERIC = 21, 23, 20, 700, 701, 1700
 WIDENING = {"table_properties": {"delta.enableTypeWidening": "true"}, "write_mode": "copy-on-write"}
-
-
-class _Killed(BaseException):
-    """The process ends here."""
 
 
 def _relation(*types: int, precision: int) -> pgo.Relation:
@@ -69,7 +65,7 @@ def _rows(spark: Any, warehouse: Path) -> tuple[list[str], ...]:
 
 
 @pytest.mark.parametrize("into", [*SHORT_IN_PARQUET, pytest.param("delta-widening", marks=pytest.mark.long)])
-def test_wider_types(lake: Any, tmp_path: Path, into: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wider_types(lake: Any, tmp_path: Path, into: str) -> None:
     """Of integers, floats and numerics, in the key, too; with values that no type holds; after a batch was killed."""
     log, warehouse, options = tmp_path / "log", tmp_path / "wh", WIDENING if into == "delta-widening" else {}
     is_altered, into = into not in ("parquet", "delta"), into.removesuffix("-widening")
@@ -91,11 +87,8 @@ def test_wider_types(lake: Any, tmp_path: Path, into: str, monkeypatch: pytest.M
         pgo.Delete(None, _OID, "K", (b"10", None, None, None)),
     )
     if into == "iceberg":
-        with monkeypatch.context() as patched:
-            patched.setattr(IcebergSink, "overwrite", _kill)
-            patched.setattr(IcebergSink, "_merge_in_parts", _kill)
-            with pytest.raises(_Killed):
-                apply()
+        with killed(Moment.AMID_COMMIT, into):
+            apply()
     done = apply()
     assert done.tables == {"public.wide": "changed"}
     said = f"columns have wider types, which {into} is not altered for: 'i', 's', 'r', 'n'"
@@ -107,7 +100,7 @@ def test_wider_types(lake: Any, tmp_path: Path, into: str, monkeypatch: pytest.M
 
 
 @pytest.mark.long
-def test_killed_after_an_alteration(lake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_after_an_alteration(lake: Any, tmp_path: Path) -> None:
     """ALTER TABLE is a commit of Delta Lake, which has no version: not that of the table that was written before."""
     log, warehouse = tmp_path / "log", tmp_path / "wh"
     names = {name: _OID + number for number, name in enumerate(("first", "second"))}
@@ -123,19 +116,8 @@ def test_killed_after_an_alteration(lake: Any, tmp_path: Path, monkeypatch: pyte
     write(1, NARROW, b"1", b"7", b"0.5", b"1.25")
     apply()
     write(2, WIDE, b"3000000000", b"70000", b"0.5", b"1234567890.25")
-    merged = list[str]()
-
-    def kill_second(statements: MergeStatements, table: str) -> str:
-        merged.append(table)
-        if len(merged) == 2:
-            raise _Killed
-        return merging(statements, table)
-
-    merging = MergeStatements.whole
-    with monkeypatch.context() as patched:
-        patched.setattr(MergeStatements, "whole", kill_second)
-        with pytest.raises(_Killed):
-            apply()
+    with killed(before(MergeStatements, "whole"), skip=1):
+        apply()
     apply()
     for name in names:
         assert {row["i"] for row in read_current(lake, warehouse, f"public.{name}").collect()} == {1, 3_000_000_000}
@@ -145,10 +127,6 @@ def _check_fresh(spark: Any, log: Path, warehouse: Path, fresh: Path) -> None:
     replicate(spark, log, fresh, history=True)
     for mine, expected in zip(_rows(spark, warehouse), _rows(spark, fresh), strict=True):
         assert {*mine} ^ {*expected} == set()
-
-
-def _kill(*_: object, **__: object) -> None:
-    raise _Killed
 
 
 @pytest.fixture
