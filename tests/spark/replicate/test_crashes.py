@@ -235,9 +235,9 @@ def _omission(case: Case) -> str:
     if not case.round and not WAYS[case.way].load:
         return "its load is that of another way"
     if case.moment is Moment.BEFORE_INTENT and case.way not in ("few", "together"):
-        return "no producer differs: nothing of the batch is there"
+        return "no producer differs: nothing of the batch exists"
     if case.moment is Moment.AFTER_INTENT and not case.round and case.way not in ("few", "together"):
-        return "no producer differs: nothing of a table is there"
+        return "no producer differs: nothing of a table exists"
     return ""
 
 
@@ -247,11 +247,11 @@ def _cases() -> Iterator[Any]:
             yield pytest.param(case, id=str(case), marks=[] if case in SHORT else [pytest.mark.long])
 
 
-class Place:
+class Replica:
     """A warehouse, the log that it is written from, and what the source had."""
 
     def __init__(self, spark: Any, script: Script, directory: Path, way: Way, into: str) -> None:
-        """Take a directory, which is not there yet."""
+        """Take a directory, which does not exist yet."""
         self.spark, self.script, self.directory, self.way, self.into = spark, script, directory, way, into
         self.path, self.loaded = directory / "present" / "wh", directory / "loaded"
         own = [name for name in way.producers[into] if not name.endswith(".history")]
@@ -364,30 +364,32 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def places(spark: Any, script: Script, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Place]:
+def replicas(spark: Any, script: Script, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Replica]:
     """Return a function that returns the warehouse of a way in a format."""
-    directory = tmp_path_factory.mktemp("places")
-    return cache(lambda way, into: Place(spark, script, directory / f"{way}-{into}", WAYS[way], into))
+    directory = tmp_path_factory.mktemp("replicas")
+    return cache(lambda way, into: Replica(spark, script, directory / f"{way}-{into}", WAYS[way], into))
 
 
 @pytest.mark.parametrize("case", list(_cases()))
-def test_killed(lake: Any, places: Callable[[str, str], Place], case: Case) -> None:
+def test_killed(lake: Any, replicas: Callable[[str, str], Replica], case: Case) -> None:
     """The next batch completes it, and the one after that builds upon it; or another one of later changes does both."""
     way, into, number, moment = case
-    place = places(way, into)
-    place.begin(number)
-    with killed(moment, into, place.way.in_parts, spared=place.spared) as tables:
-        place.replicate(number, workers=2 * len(place.tables))  # so that each table comes to its end
+    replica = replicas(way, into)
+    replica.begin(number)
+    with killed(moment, into, replica.way.in_parts, spared=replica.spared) as tables:
+        replica.replicate(number, workers=2 * len(replica.tables))  # so that each table comes to its end
     if moment not in _UNBEGUN:
-        producers = place.way.producers[into]
-        expected = producers if number else dict.fromkeys(producers, place.way.load)
+        producers = replica.way.producers[into]
+        expected = producers if number else dict.fromkeys(producers, replica.way.load)
         assert tables.items() <= expected.items() and (len(tables) == len(expected) or way == "together"), tables
-    place.check_visible(number, moment)
+        if moment is Moment.AMID_COMMIT and "new" in tables.values():
+            assert len(list(replica.path.rglob("*added/**/part-*.parquet"))) > number  # also of the one that was killed
+    replica.check_visible(number, moment)
     is_repeated = number > 0 and moment in (Moment.AMID_COMMIT, Moment.AFTER_COMMIT)
     if is_repeated:
-        place.replicate(number)
-        place.check(number, number + 1)
+        replica.replicate(number)
+        replica.check(number, number + 1)
     if not is_repeated or moment is Moment.AFTER_COMMIT:
-        place.replicate(number + 1)
+        replica.replicate(number + 1)
         is_whole = number > 0 and (is_repeated or (moment is Moment.BEFORE_NOTE and into != "parquet"))
-        place.check(number + 1, number + 2 if is_whole else None)
+        replica.check(number + 1, number + 2 if is_whole else None)
