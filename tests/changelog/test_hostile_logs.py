@@ -284,6 +284,7 @@ def test_further_fields_of_events() -> None:
         ("rows", {"count": 2**63 - 1}, "count is"),
         ("transactions", {"spans": [{"first": 3, "last": 2**61}]}, "spans that are not in the log"),
         ("transactions", {"spans": [None]}, "an entry of spans is missing"),
+        ("open", {"since_time": None}, "since_time is missing"),
     ],
 )
 def test_numbers_of_an_index(name: str, entry: dict[str, Any], reason: str) -> None:

@@ -54,6 +54,7 @@ def test_events_of_a_capture(run: Run, shop: Shop) -> None:
     ("name", "details", "said"),
     [
         ("created slot", {"slot": "s", "snapshot": None}, "created slot s"),
+        ("table", {"oid": 1, "schema": "s", "name": "n"}, "table s.n: 0 columns, replica identity is unknown"),
         ("options", {"slot": ["a", "b"], "publications": [["p"], ["p", "q"]]}, "slot a -> b, publications p -> p, q"),
         (
             "begun anew",
