@@ -97,7 +97,7 @@ class Run:
     def __init__(self) -> None:
         """Make its directory."""
         self.directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-        self.directory.chmod(0o755)  # a server that root starts has another user
+        self.directory.chmod(0o1777)  # as /tmp is: a server that root starts has another user
         self.environment = {**os.environ, _MARK: str(self.directory), "TMPDIR": str(self.directory)}
         self._handlers = dict[signal.Signals, Any]()
         self._fetches: list[subprocess.Popen[bytes]] = []
