@@ -1,6 +1,7 @@
 """A row that is too large for Spark's heap is the error of its table; the heap itself, by default and as set."""
 
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -100,7 +101,9 @@ def test_a_small_heap(tmp_path: Path, check: str) -> None:
     command = [sys.executable, "-c", UNCHECKED, tmp_path / "log", tmp_path / "wh", check]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
     assert "'public.large': " in done.stdout and done.stdout.endswith(" 2\n"), done.stderr
-    assert ("OutOfMemoryError" if check == "unchecked" else "is too large for Spark's heap of 5") in done.stdout
+    # A collector that needs room of its own leaves less of the 512 MB.
+    said = "OutOfMemoryError" if check == "unchecked" else r"is too large for Spark's heap of [45]\d\d MB"
+    assert re.search(said, done.stdout), done.stdout
     assert done.returncode == 1
 
 
