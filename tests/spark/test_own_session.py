@@ -12,7 +12,6 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import register
 from pgoutput_construct.spark._own_session import FIXED, SparkSessions, active_session, own_session
 from tools.faults.flipped_settings import FlippedSettings, Setting, SmallLog
-from tools.jars import LAKES
 
 pytestmark = pytest.mark.spark
 
@@ -125,8 +124,9 @@ def test_register_changes_nothing_else(spark: Any, theirs: Any) -> None:
 
 
 @pytest.mark.server
-def test_settings_of_the_caller_change_no_rows(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("into", ["delta", pytest.param("parquet iceberg", marks=pytest.mark.long)])
+def test_settings_of_the_caller_change_no_rows(lake: Any, server18: EmbeddedServer, tmp_path: Path, into: str) -> None:
     """Settings that change what statements mean change neither tables of any format nor the caller's own reads."""
-    flipped = FlippedSettings(lake, SmallLog.recorded(server18, tmp_path), tmp_path, ("parquet", *LAKES))
+    flipped = FlippedSettings(lake, SmallLog.recorded(server18, tmp_path), tmp_path, into.split())
     assert not flipped.begin(*MATTERING) and len(flipped.expected) == 6
     assert not flipped.differences(*MATTERING)
