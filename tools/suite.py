@@ -46,7 +46,7 @@ FETCHES: Final[Mapping[str, Sequence[str]]] = {
 }
 """What is fetched, once for all clones of a user, by the modules that do it; tests that need it wait for it."""
 
-QUICK: Final = "not long and not spark and not server and not slow"
+QUICK: Final = "not long and not spark and not server"
 """Which tests are quick."""
 
 _MARK: Final = "PGOUTPUT_TEST_RUN"
