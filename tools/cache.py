@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FOLDER", "await_fetch", "fetching"]
+__all__ = ["FOLDER", "fetching"]
 
 _CACHES: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 FOLDER: Final = Path(os.environ.get("PGOUTPUT_ENVIRONMENTS") or _CACHES / "pgoutput_construct")
@@ -22,18 +22,6 @@ FOLDER: Final = Path(os.environ.get("PGOUTPUT_ENVIRONMENTS") or _CACHES / "pgout
 def fetching(name: str) -> Iterator[None]:
     """Fetch a thing in the block, once no other process, of any clone, is fetching it: that one may have all of it."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with _lock_of(name).open("w") as file:
+    with (FOLDER / f"{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def await_fetch(name: str) -> None:
-    """Wait while a process is fetching a thing."""
-    lock = _lock_of(name)
-    if lock.exists():
-        with lock.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH)
-
-
-def _lock_of(name: str) -> Path:
-    return FOLDER / f"{name}.lock"

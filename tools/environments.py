@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tools.cache import FOLDER, await_fetch, fetching
+from tools.cache import FOLDER, fetching
 
 __all__ = [
     "DLT",
@@ -56,8 +56,10 @@ def python_with(version: str) -> Path:
 
 def missing_environment(version: str) -> str:
     """Say what to do when an environment (``python_with``) is not there, or has not what it should; "" when it is."""
-    await_fetch(_name(version))
-    return "" if _is_there(version) else f"no environment {_name(version)}: make it: python -m tools.environments"
+    stamp = python_with(version).parents[1] / _STAMP
+    if stamp.exists() and stamp.read_text() == "\n".join(_requirements(version)):
+        return ""
+    return f"no environment {_name(version)}: make it: python -m tools.environments"
 
 
 def main() -> None:
@@ -78,7 +80,7 @@ def make_environment(version: str) -> None:
         SystemExit: It cannot be made; pip has said why on standard error.
     """
     with fetching(_name(version)):
-        if not _is_there(version):
+        if missing_environment(version):
             _make(version)
 
 
@@ -92,11 +94,6 @@ def _make(version: str) -> None:
         if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
             raise SystemExit(f"Error: no environment {_name(version)}, for the reason above")
     (folder / _STAMP).write_text("\n".join(wanted))
-
-
-def _is_there(version: str) -> bool:
-    stamp = python_with(version).parents[1] / _STAMP
-    return stamp.exists() and stamp.read_text() == "\n".join(_requirements(version))
 
 
 def _test(version: str) -> int:

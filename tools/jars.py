@@ -11,7 +11,7 @@ from typing import Final
 import pyspark
 
 from pgoutput_construct.spark.formats import FORMATS, STORES
-from tools.cache import await_fetch, fetching
+from tools.cache import fetching
 
 __all__ = ["LAKES", "WAREHOUSE", "missing_jars"]
 
@@ -27,16 +27,10 @@ _START: Final = (
     f"spark_session('local[1]', into={LAKES!r}, warehouse={WAREHOUSE!r}).stop()"
 )
 _SECONDS: Final = 600
-_LOCK: Final = "jars"
 
 
 def missing_jars() -> str:
     """Say which jars are not there, and what to do; "" when all are."""
-    await_fetch(_LOCK)
-    return _missing()
-
-
-def _missing() -> str:
     kept = {path.name for path in Path.home().glob(".ivy2*/jars/*.jar")}
     tables = [*(each.jars for each in FORMATS.values() if each.jars), *(each.jars for each in STORES.values())]
     wanted = ",".join(jars.get(_VERSION, f"none for Spark {_VERSION}") for jars in tables).split(",")
@@ -46,8 +40,8 @@ def _missing() -> str:
 
 def main() -> None:
     """Fetch them, unless they are there."""
-    with fetching(_LOCK):
-        if _missing():
+    with fetching("jars"):
+        if missing_jars():
             _fetch()
 
 
@@ -55,7 +49,7 @@ def _fetch() -> None:
     print(f"fetching the jars of {', '.join((*LAKES, *STORES))}", file=sys.stderr)
     command = [sys.executable, "-c", _START]
     result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_SECONDS)
-    if problem := _missing():
+    if problem := missing_jars():
         raise SystemExit(f"{result.stderr}\nError: {problem} (it failed, for the reason above)")
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import yaml
 
-from tools.cache import FOLDER, await_fetch, fetching
+from tools.cache import FOLDER, fetching
 
 __all__ = ["PACKAGE", "compiled", "missing_compiler"]
 
@@ -40,7 +40,6 @@ def missing_compiler() -> str:
     """Say what to do where the compiler, or node that runs it, is not there; "" where both are."""
     if not shutil.which("node"):
         return "the compiler of Kaitai Struct needs node on the PATH"
-    await_fetch(_HOME.name)
     return "" if PACKAGE.exists() else "no compiler of Kaitai Struct: fetch it: python -m tools.kaitai"
 
 
@@ -57,22 +56,22 @@ def compiled(ksy: Path, language: str) -> Mapping[str, str]:
 
 def main() -> None:
     """Fetch the compiler unless it is there, and run it where a language and a folder are given."""
-    if missing_compiler():
-        with fetching(_HOME.name):
+    with fetching(_HOME.name):
+        if missing_compiler():
             _fetch()
-        if problem := missing_compiler():
-            raise SystemExit(f"Error: {problem}" + " (it failed, for the reason above)" * bool(shutil.which("npm")))
     if len(sys.argv) > 1:
         _write(sys.argv[1], Path(sys.argv[2] if len(sys.argv) > 2 else "."))
 
 
 def _fetch() -> None:
     npm = shutil.which("npm")
-    if npm and not PACKAGE.exists():
+    if npm:
         print("fetching the compiler of Kaitai Struct", file=sys.stderr)
         _HOME.mkdir(parents=True, exist_ok=True)
         package = f"kaitai-struct-compiler@{VERSION}"
         subprocess.run([npm, *_INSTALL, "--prefix", str(_HOME), package], check=False, stdout=sys.stderr)
+    if problem := missing_compiler():
+        raise SystemExit(f"Error: {problem}" + " (it failed, for the reason above)" * bool(npm))
 
 
 def _write(language: str, folder: Path) -> None:

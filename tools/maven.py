@@ -10,7 +10,7 @@ from typing import Final
 
 import pyspark
 
-from tools.cache import FOLDER, await_fetch, fetching
+from tools.cache import FOLDER, fetching
 
 __all__ = ["SPARK_JARS", "MavenJars", "java_program"]
 
@@ -36,19 +36,14 @@ class MavenJars:
 
     @property
     def fetched(self) -> bool:
-        """Whether the jars of these modules are there, once no process is fetching them."""
-        await_fetch(self.name)
-        return self._is_whole
+        """Whether the jars of these modules are there."""
+        stamp = self.folder / _STAMP
+        return stamp.exists() and stamp.read_text("utf-8") == self.modules
 
     def fetch(self) -> bool:
         """Fetch the jars, unless they are there; return whether they are there now. Ivy's report goes to stderr."""
         with fetching(self.name):
-            return self._is_whole or self._fetch()
-
-    @property
-    def _is_whole(self) -> bool:
-        stamp = self.folder / _STAMP
-        return stamp.exists() and stamp.read_text("utf-8") == self.modules
+            return self.fetched or self._fetch()
 
     def _fetch(self) -> bool:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tools.cache import FOLDER, await_fetch, fetching
+from tools.cache import FOLDER, fetching
 
 __all__ = ["PROGRAMS", "RELEASE", "missing_postgres19"]
 
@@ -36,14 +36,13 @@ _FETCH: Final = f"fetch it: python -m tools.postgres{RELEASE}"
 
 def missing_postgres19() -> str:
     """Say what to do when PostgreSQL 19 was not unpacked; "" when it was."""
-    await_fetch(_FOLDER.name)
     return "" if (_FOLDER / _STAMP).exists() else f"no PostgreSQL {RELEASE}: {_FETCH}"
 
 
 def main() -> None:
     """Download and unpack it, unless that was done."""
     with fetching(_FOLDER.name):
-        if not (_FOLDER / _STAMP).exists():
+        if missing_postgres19():
             _fetch()
 
 

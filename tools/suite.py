@@ -1,4 +1,4 @@
-"""What ``tools/test`` runs: checks, what tests fetch, and tests, side by side; nothing of it is left afterwards.
+"""What ``tools/test`` runs: what tests need is fetched, then tests run, and meanwhile checks; nothing is left of it.
 
 A run has a directory of its own for temporary files, and a mark in the environment of whatever it starts: servers, JVMs
 and clients that are still there at the end, also at one by a signal, are killed, and the directory is removed.
@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -36,15 +37,14 @@ CHECKS: Final[Sequence[Sequence[str]]] = (
 
 DOCUMENTATION: Final = ("tools/docs",)
 
-FETCHES: Final[Mapping[str, Sequence[str]]] = {
-    "PostgreSQL 19": ("tools.postgres19",),
-    "Delta Lake, Iceberg, or S3": ("tools.jars",),
-    "a REST catalog": ("tools.rest_catalog",),
-    "other versions of PySpark, or other readers of tables": ("tools.environments",),
-    "Kaitai Struct": ("tools.kaitai",),
-    "some of the peers above": ("tools.benchmark", "peers"),
+FETCHES: Final[Mapping[str, Sequence[Sequence[str]]]] = {
+    "on PostgreSQL 19": [["tools.postgres19"]],
+    "of Delta Lake, Iceberg, S3, or a REST catalog": [["tools.jars"], ["tools.rest_catalog"]],  # both run Ivy
+    "with other versions of PySpark, or other readers of tables": [["tools.environments"]],
+    "of Kaitai Struct": [["tools.kaitai"]],
+    "with some of the peers above": [["tools.benchmark", "peers"]],
 }
-"""What is fetched, once for all clones of a user, by the modules that do it; tests that need it wait for it."""
+"""Which tests need something that is fetched, once for all clones of a user, and the modules that fetch it."""
 
 QUICK: Final = "not long and not spark and not server"
 """Which tests are quick."""
@@ -78,10 +78,9 @@ def _run(run: "Run", given: Sequence[str], quick: bool, changed: bool) -> int:
         if not tests:
             return run.check(CHECKS)
     if quick:
-        os.environ.setdefault("PGOUTPUT_HYPOTHESIS_PROFILE", "save")
-        return run.both(CHECKS, ("-m", QUICK, *tests, *given))
-    run.fetch(FETCHES)
-    return run.both((*CHECKS, DOCUMENTATION), (*tests, *given))
+        run.environment.setdefault("PGOUTPUT_HYPOTHESIS_PROFILE", "save")
+        return run.both(CHECKS, {}, ("-m", QUICK, *tests, *given))
+    return run.both((*CHECKS, DOCUMENTATION), FETCHES, (*tests, *given))
 
 
 def _taken(given: list[str], option: str) -> bool:
@@ -100,7 +99,6 @@ class Run:
         self.directory.chmod(0o1777)  # as /tmp is: a server that root starts has another user
         self.environment = {**os.environ, _MARK: str(self.directory), "TMPDIR": str(self.directory)}
         self._handlers = dict[signal.Signals, Any]()
-        self._fetches: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> "Run":
         self._handlers = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
@@ -109,8 +107,6 @@ class Run:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
-        for each in self._fetches:
-            each.terminate()
         left = left_over(self.directory, _GRACE if kind is None else 0.0)
         names = ", ".join(_names(left))
         for process in left:
@@ -123,16 +119,17 @@ class Run:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
-    def fetch(self, fetches: Mapping[str, Sequence[str]]) -> None:
-        """Begin to fetch what tests need; say which tests are skipped where that fails."""
-        for what, command in fetches.items():
-            threading.Thread(target=self._fetch, args=(what, command), daemon=True).start()
+    def fetch(self, fetches: Mapping[str, Sequence[Sequence[str]]]) -> None:
+        """Fetch what tests need, all at a time; say which tests are skipped where that fails."""
+        with ThreadPoolExecutor(max(len(fetches), 1)) as pool:
+            done = [pool.submit(self._fetch, commands) for commands in fetches.values()]
+        for which, fetched in zip(fetches, done, strict=True):
+            if not fetched.result():
+                print(f"== tests {which} will be skipped, for the reason above", file=sys.stderr)
 
-    def _fetch(self, what: str, command: Sequence[str]) -> None:
-        process = subprocess.Popen([*_MODULE, *command], cwd=_CLONE, env=self.environment)
-        self._fetches.append(process)
-        if process.wait() > 0:
-            print(f"== tests of {what} will be skipped, for the reason above", file=sys.stderr)
+    def _fetch(self, commands: Sequence[Sequence[str]]) -> bool:
+        run = ([*_MODULE, *command] for command in commands)
+        return all(not subprocess.run(each, cwd=_CLONE, env=self.environment, check=False).returncode for each in run)
 
     def check(self, checks: Sequence[Sequence[str]]) -> int:
         """Run checks, one after another; return 1 if one fails."""
@@ -159,16 +156,23 @@ class Run:
                 process.wait(_GRACE)
             raise
 
-    def both(self, checks: Sequence[Sequence[str]], arguments: Sequence[str]) -> int:
-        """Run checks beside tests; return 1 if a check fails, else the status of the tests."""
-        failed = list[int]()
-        thread = threading.Thread(target=lambda: failed.append(self.check(checks)), daemon=True)
+    def both(
+        self,
+        checks: Sequence[Sequence[str]],
+        fetches: Mapping[str, Sequence[Sequence[str]]],
+        arguments: Sequence[str],
+    ) -> int:
+        """Run checks while what tests need is fetched and tests run; return 1 if a check fails, else their status."""
+        results = list[int]()
+        thread = threading.Thread(target=lambda: results.append(self.check(checks)), daemon=True)
         thread.start()
+        self.fetch(fetches)
         status = self.test(arguments)
         thread.join()
-        if any(failed):
-            print("== a check failed: see above", file=sys.stderr)
-        return max(failed) or status
+        if results == [0]:
+            return status
+        print("== a check failed: see above", file=sys.stderr)
+        return 1
 
 
 def left_over(directory: Path, seconds: float) -> list[psutil.Process]:

@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.benchmark import pypgoutput
-from tools.benchmark.harness import CLIENTS, HARNESSES, Harness, built, lacking, prepare
+from tools.benchmark.harness import CLIENTS, HARNESSES, PEERS, Harness, built, lacking, prepare
+from tools.cache import fetching
 
 __all__ = ["main"]
 
 
 def main(_: Sequence[str] = ()) -> int:
     """Build each that is not built yet; return how many could not be."""
-    return sum([_told("pypgoutput", pypgoutput.prepare()), *map(_build, (*CLIENTS, *HARNESSES))])
+    with fetching(PEERS.name):
+        return sum([_told("pypgoutput", pypgoutput.prepare()), *map(_build, (*CLIENTS, *HARNESSES))])
 
 
 def _build(harness: Harness) -> bool:
