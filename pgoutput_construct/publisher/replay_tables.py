@@ -83,7 +83,9 @@ def _table(descriptions: Sequence[Description], lineage: Lineage, reading: Table
     if newer:
         sent = {number for own in numbers for number in own or ()}
         added = {
-            each.name: each for each in newer.columns if each.published and not each.dropped and each.number not in sent
+            each.name: each
+            for each in newer.columns
+            if each.published and not each.dropped and each.number not in sent and each.name not in columns
         }
         columns |= {
             name: (RelationColumn(0, name, each.type, each.modifier), descriptions[-1]) for name, each in added.items()

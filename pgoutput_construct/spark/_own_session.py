@@ -47,7 +47,7 @@ FIXED: Final[Mapping[str, str]] = {
     "spark.sql.variable.substitute": "false",
     # What does not fit a type is an error. The default is that of an environment variable.
     "spark.sql.ansi.enabled": "true",
-    # Spark starts Python's workers anew for each session whose artifacts are isolated, and never ends their daemon:
+    # Each session whose artifacts are isolated has Python workers of its own, whose daemon Spark never ends:
     # a second of each call, and 250 MB for ever.
     "spark.sql.artifact.isolation.enabled": "false",
 }

@@ -61,7 +61,9 @@ print(int(memory.split()[1]) >> 10)
 
 def peak(*directories: Path) -> tuple[list[str], int]:
     """Return the errors that reading logs raises, and the peak memory of the process in MB."""
-    done = subprocess.run([sys.executable, "-c", READ, *directories], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", READ, *directories], capture_output=True, text=True, check=True, timeout=600
+    )
     *errors, memory = done.stdout.splitlines()
     return errors, int(memory)
 

@@ -99,7 +99,11 @@ class SmallLog:
                 capture(dsn, "flipped", ["pub"], log, new_log=is_new, snapshot=is_new, until_lsn=end)
                 if is_new:
                     shutil.copytree(log, first)
-            connection.execute("SELECT pg_drop_replication_slot('flipped')")
+        with server.connect() as admin:
+            # A walsender may end later than its client.
+            for call in ("pg_terminate_backend(active_pid, 10000)", "pg_drop_replication_slot(slot_name)"):
+                admin.execute(f"SELECT {call} FROM pg_replication_slots WHERE slot_name = 'flipped'".encode())
+            admin.execute("DROP DATABASE flipped WITH (FORCE)")
         return cls(log, first)
 
 

@@ -55,7 +55,9 @@ class EventTexts:
         oid, title = details["oid"], f"table {_table_name(details)}"
         if details.get("gone"):
             return self._text(oid, title, [], "was dropped")
-        columns = {each["number"]: _Column.parse(each) for each in details.get("columns", ()) if not each.get("dropped")}
+        columns = {
+            each["number"]: _Column.parse(each) for each in details.get("columns", ()) if not each.get("dropped")
+        }
         changes = [*_differences(self._columns.get(oid, columns), columns)]
         self._columns[oid] = columns
         identity = _IDENTITIES.get(details.get("replica_identity", ""), "unknown")
