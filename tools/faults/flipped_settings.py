@@ -227,7 +227,7 @@ def _documented(spark: "SparkSession") -> list[tuple[str, str, str]]:
 
 def _undocumented(spark: Any) -> list[tuple[str, str, str]]:
     companion = getattr(spark._jvm, "org.apache.spark.sql.internal.SQLConf$")  # an object of Scala
-    entries = getattr(companion, "MODULE$").getConfigEntries()
+    entries = getattr(companion, "MODULE$").getConfigEntries().toArray()
     return [(each.key(), each.defaultValueString(), each.doc()) for each in entries]
 
 
