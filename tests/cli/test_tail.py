@@ -4,7 +4,9 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -219,7 +221,9 @@ def test_a_log_that_is_not_there_yet(
         if len(waited) == 3:
             shutil.copytree(change_log, tmp_path / "later", dirs_exist_ok=True)
 
-    monkeypatch.setattr("pgoutput_construct.cli.commands._tail_log.time.sleep", arrives)
+    # The clock of this module alone: other threads of the process sleep, too.
+    clock = SimpleNamespace(sleep=arrives, monotonic=time.monotonic)
+    monkeypatch.setattr("pgoutput_construct.cli.commands._tail_log.time", clock)
     shown = run("tail", tmp_path / "later", "--follow", "--limit", "1")
     assert shown.exit_code == 0 and len(waited) == 3 and shown.stderr.count("waiting for the capture's first") == 1
     assert shown.stdout == run("tail", change_log, "--limit", "1").stdout

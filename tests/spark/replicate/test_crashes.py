@@ -280,12 +280,20 @@ class Replica:
                 patched.setattr(*limit)
             replicate(self.spark, log, self.path, self.into, self.tables, workers=workers, **self.way.options)
 
-    def check_visible(self, number: int, moment: Moment) -> None:
-        """After a kill readers see tables as they were, or as they are committed; some may see none yet."""
+    def check_visible(self, number: int, moment: Moment, killed: Collection[str]) -> None:
+        """After a kill readers see tables as they were, or as they are committed; some may see none yet.
+
+        Args:
+            number: The round.
+            moment: When it was killed.
+            killed: The tables that came to this moment: of those that are written together, others may not have.
+        """
         is_committed = moment is Moment.AFTER_COMMIT or (moment is Moment.BEFORE_NOTE and self.into != "parquet")
         noted = {each.version.table for each in Warehouse(self.path).datasets().values() if not each.is_history}
         seen = noted - {self.spared}
-        assert self._rows(seen, []) == self._expected(number if is_committed else number - 1, seen, [])
+        committed = seen.intersection(killed) if is_committed else set[str]()
+        expected = self._expected(number, committed, []) + self._expected(number - 1, seen - committed, [])
+        assert self._rows(seen, []) == expected
         assert not number or noted == {*self.tables}
 
     def check(self, number: int, batches: int | None) -> None:
@@ -385,7 +393,7 @@ def test_killed(lake: Any, replicas: Callable[[str, str], Replica], case: Case) 
         assert tables.items() <= expected.items() and (len(tables) == len(expected) or way == "together"), tables
         if moment is Moment.AMID_COMMIT and "new" in tables.values():
             assert len(list(replica.path.rglob("*added/**/part-*.parquet"))) > number  # also of the one that was killed
-    replica.check_visible(number, moment)
+    replica.check_visible(number, moment, tables)
     is_repeated = number > 0 and moment in (Moment.AMID_COMMIT, Moment.AFTER_COMMIT)
     if is_repeated:
         replica.replicate(number)
