@@ -17,7 +17,7 @@ from pgoutput_construct.changelog.log_options import StreamOptions
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._frames import FrameReader
-from pgoutput_construct.postgres._patience import PatientConnection, failed_result, result_of
+from pgoutput_construct.postgres._patience import Patience, PatientConnection, failed_result, result_of
 from pgoutput_construct.postgres.connection import connect, describe_error, fetch_named, fetch_value, is_transient
 from pgoutput_construct.postgres.publications import LostPublicationError, Notices
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame
@@ -191,7 +191,10 @@ class ReplicationStream:
             self._told = lsn
 
     def close(self) -> None:
-        """End the stream after the server has read the last status update, then close the connection."""
+        """End the stream after the server has read the last status update and released the slot; close the connection.
+
+        That is waited for during ``_DRAIN_SECONDS``; a broken connection is closed at once.
+        """
         self._closed.set()
         self._statuses.join()
         self.frames.end_reading_ahead()
@@ -251,6 +254,8 @@ class ReplicationStream:
             blocked = bool(self._pgconn.flush())
             length, _ = self._pgconn.get_copy_data(1)
             if length < 0:
+                # Once the command is complete, another reader can have the slot, or drop it (StartLogicalReplication).
+                result_of(self._pgconn, Patience(max(deadline - time.monotonic(), 0.0)))
                 return
             if length == 0 and self.frames.wait(deadline - time.monotonic(), write=blocked):
                 self._pgconn.consume_input()

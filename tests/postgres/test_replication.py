@@ -6,8 +6,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import pq
 
-from pgoutput_construct.postgres import ReplicationError, ReplicationStream, StreamOptions, connect
+from pgoutput_construct.postgres import ReplicationError, ReplicationStream, StreamOptions, connect, ensure_slot
+from pgoutput_construct.postgres._patience import result_of
 from pgoutput_construct.wire import (
     Commit,
     Lsn,
@@ -55,6 +57,26 @@ def test_status_updates_are_sent_although_nobody_reads(shop: Shop) -> None:
         shop.execute("INSERT INTO item SELECT g, repeat('x', 1000) FROM generate_series(1, 2000) g")
         time.sleep(2.3)
         assert any(isinstance(frame, XLogData) and frame.data[:1] == Commit.TAG for frame in stream)
+
+
+def test_a_closed_stream_has_released_its_slot(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes next can read or drop it at once: the server completes the command after that."""
+    import pgoutput_construct.postgres.replication as module
+
+    results = list[Any]()
+
+    def recording(*arguments: Any) -> Any:
+        results.append(result_of(*arguments))
+        return results[-1]
+
+    monkeypatch.setattr(module, "result_of", recording)
+    with shop.connect() as connection:
+        with ReplicationStream(connect(shop.dsn), _options(shop)) as stream:
+            shop.execute("INSERT INTO item SELECT g, 'x' FROM generate_series(1, 100) g")
+            assert next(iter(stream))
+        connection.execute("SELECT pg_drop_replication_slot(%s)", [shop.slot])
+        ensure_slot(connection, shop.slot)
+    assert [result.status for result in results] == [pq.ExecStatus.COPY_BOTH, pq.ExecStatus.COMMAND_OK]
 
 
 def test_a_client_that_does_not_answer_is_dropped(shop: Shop) -> None:
