@@ -27,6 +27,7 @@ __all__ = [
     "MASKING",
     "OPERATIONS",
     "PARTITIONING",
+    "RENAMING",
     "REPLACE_ROWS",
     "SECONDS",
     "TABLE",
@@ -322,12 +323,22 @@ def _parse_masking(text: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
+def _parse_renaming(text: str) -> tuple[str, str]:
+    found = _COLUMN_VALUE.fullmatch(text)
+    if found is None or not found[2]:
+        raise ValueError(f"{text!r} must be TABLE.COLUMN=NAME")
+    split_column(found[1])
+    return found[1], found[2]
+
+
 KEY_VALUE: Final = _Parsed("name=value", _parse_key_value)
 PARTITIONING: Final = _Parsed("table=field,...", _parse_partitioning)
 COLUMNS: Final = _Parsed("table.column,...", _parse_columns)
 """Columns, separated by commas."""
 MASKING: Final = _Parsed("table.column=mask", _parse_masking)
 """A column and its mask."""
+RENAMING: Final = _Parsed("table.column=name", _parse_renaming)
+"""A column and another name for it."""
 LISTEN: Final = _Parsed("[host:]port", _parse_listen)
 TABLE: Final = _Parsed("schema.table", normal_name)
 """A table name as in SQL: quoted if it has upper case or special characters."""

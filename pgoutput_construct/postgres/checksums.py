@@ -187,7 +187,11 @@ class HeldSnapshot:
     """The salts that the server has."""
 
     def table(
-        self, relation_oid: int, columns: pa.Schema, masks: Mapping[str, Mask] = MappingProxyType({})
+        self,
+        relation_oid: int,
+        columns: pa.Schema,
+        masks: Mapping[str, Mask] = MappingProxyType({}),
+        sources: Mapping[str, str] = MappingProxyType({}),
     ) -> "SourceTable | str":
         """Return a table by its OID, or the reason why it cannot be compared.
 
@@ -195,6 +199,7 @@ class HeldSnapshot:
             relation_oid: The OID.
             columns: The columns to compare, with their Arrow types.
             masks: The masks of columns, whose salts are among those of ``held``.
+            sources: The names on the server of columns that have another name here.
         """
         rows = fetch(self.connection, _TABLE, [relation_oid], doing="the table cannot be read in the catalog")
         if not rows:
@@ -202,13 +207,22 @@ class HeldSnapshot:
         with reading_answer("the table cannot be read in the catalog"):
             namespace, name, is_partitioned, known = rows[0]
             types = {column: (kind, element, oid, send) for column, kind, element, oid, send in known or ()}
-        if lacking := [name for name in columns.names if name not in types]:
+        own = [sources.get(each, each) for each in columns.names]
+        if lacking := [each for each in own if each not in types]:
             return f"it was altered on the server: it no longer has the columns {', '.join(lacking)}"
         published = self._filter(namespace, name)
         if published is None:
             return f"it is no longer published by {', '.join(self.publications)}"
-        found = tuple(self._column(field, masks.get(field.name), *types[field.name]) for field in columns)
+        fields = zip(columns, own, strict=True)
+        found = tuple(self._column(field, masks.get(field.name), *types[source]) for field, source in fields)
         table = sql.SQL("{}{}").format(sql.SQL("" if is_partitioned else "ONLY "), sql.Identifier(namespace, name))
+        if sources:
+            named = (
+                sql.SQL("{} AS {}").format(*map(sql.Identifier, pair))
+                for pair in zip(own, columns.names, strict=True)
+                if pair[0] != pair[1]
+            )
+            table = sql.SQL("(SELECT *, {} FROM {}) renamed").format(sql.SQL(", ").join(named), table)
         return SourceTable(self.connection, qualified_name(namespace, name), table, found, published)
 
     def _column(

@@ -22,6 +22,7 @@ from pgoutput_construct.cli._options import (
     LSN_OR_TIME,
     MASKING,
     PARTITIONING,
+    RENAMING,
     SECONDS,
     TABLE,
     TABLE_FORMATS,
@@ -156,6 +157,14 @@ _NAMED: Final = 8
     "file, sha256(SALT), null, text(...); plain ends it; can be repeated.",
 )
 @click.option(
+    "--rename-column",
+    "renamings",
+    multiple=True,
+    type=RENAMING,
+    metavar="TABLE.COLUMN=NAME",
+    help="Another name of a column in the tables, such as for one that their format cannot have; can be repeated.",
+)
+@click.option(
     "--soft-delete/--no-soft-delete",
     default=None,
     help="Keep deleted rows, with _deleted_at; a change of this writes the tables again.  [default: as in DIR, else "
@@ -244,6 +253,7 @@ def replicate_command(
     partitionings: tuple[tuple[str, tuple[str, ...]], ...],
     excluded: tuple[tuple[str, ...], ...],
     masks: tuple[tuple[str, str], ...],
+    renamings: tuple[tuple[str, str], ...],
     soft_delete: bool | None,
     metadata_columns: str | None,
     untyped: str | None,
@@ -293,9 +303,9 @@ def replicate_command(
     --metadata-prefix, given when DIR is created, replaces the prefix in all tables. To read a table whose column names
     differ only in case, set spark.sql.caseSensitive to true.
 
-    --exclude-columns and --mask are remembered in DIR, and apply to columns and tables under later names, too; the salt
-    of sha256(SALT), which is not stored, must be given each time. What is made of a column changes only together with
-    --resync TABLE.
+    --exclude-columns, --mask and --rename-column are remembered in DIR, and apply to columns and tables under later
+    names, too; the salt of sha256(SALT), which is not stored, must be given each time. What is made of a column changes
+    only together with --resync TABLE.
 
     With --continuous, tables are maintained between batches, each after every 50 of its batches: small files are
     rewritten, and snapshots that are older than --retain expire. With --once, give --maintain, or run pgoutput
@@ -327,7 +337,7 @@ def replicate_command(
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
     chosen, exclude_columns = tables or None, [name for names in excluded for name in names]
-    rules, names = ColumnRules.parse(exclude_columns, masks), (namespace, table_name, schema_column)
+    rules, names = ColumnRules.parse(exclude_columns, masks, renamings), (namespace, table_name, schema_column)
     waits = mode == "continuous"
     LayoutOptions(types=types).check()
     check_request(changelog, warehouse, into, chosen, waits, metadata_prefix, resync, adopt, catalog, rules, names)
@@ -382,6 +392,7 @@ def replicate_command(
             partition_by=_joined(partitionings),
             exclude_columns=exclude_columns,
             masks=dict(masks),
+            rename_columns=dict(renamings),
             soft_delete=soft_delete,
             metadata_columns=metadata_columns,
             untyped=untyped,

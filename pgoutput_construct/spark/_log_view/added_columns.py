@@ -6,8 +6,8 @@ replays. For readers a table's columns have their own names, and the added ones 
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -49,21 +49,7 @@ def escaped_table(table: Table) -> Table:
     """Return a table whose columns have their names of replays."""
     if not any(name.startswith((PREFIX, MARK)) for name in table.columns.names):
         return table
-    base = table.base
-    return replace(
-        table,
-        columns=pa.schema([field.with_name(escaped(field.name)) for field in table.columns]),
-        current=_all(table.current),
-        key_columns=_all(table.key_columns),
-        identities=tuple(each._replace(key_columns=_all(each.key_columns)) for each in table.identities),
-        shapes=tuple((first, frozenset(map(escaped, names))) for first, names in table.shapes),
-        base=base and base._replace(columns=frozenset(map(escaped, base.columns))),
-        names={index: _all(names) for index, names in table.names.items()},
-        missing={index: _keys(values) for index, values in table.missing.items()},
-        defaults=_keys(table.defaults),
-        numbers=_keys(table.numbers),
-        copied=_keys(table.copied),
-    )
+    return table.renamed(escaped)
 
 
 @dataclass(frozen=True)
@@ -251,11 +237,3 @@ _NAMING_COLUMNS: Final[Mapping[str, Callable[[Any, Callable[[str], str]], pa.Arr
     "_unchanged": _listed,
 }
 """The added columns in which others are named."""
-
-
-def _all(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(map(escaped, names))
-
-
-def _keys(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {escaped(name): value for name, value in values.items()}

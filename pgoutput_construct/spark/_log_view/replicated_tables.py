@@ -1,10 +1,10 @@
 """What a log says of one table: its names, columns and keys over all alterations; and the directory of its dataset."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ ChangePosition = tuple[int, int]
 """The order of a change: ``(_commit_lsn, _seq)``."""
 ColumnsSince = tuple[ChangePosition, frozenset[str]]
 """From which position on changes have which columns; the table may have had others before or after."""
+_Value = TypeVar("_Value")
 
 
 class BaseCopy(NamedTuple):
@@ -107,6 +108,34 @@ class Table:
     def current_columns(self) -> pa.Schema:
         """The present columns, typed; those of its ``state``, without ``_untyped``."""
         return pa.schema([self.columns.field(name) for name in self.current])
+
+    def renamed(self, rename: Callable[[str], str]) -> "Table":
+        """Return the table with other names of its columns.
+
+        Args:
+            rename: Returns the new name of a column; different ones for different columns.
+        """
+
+        def every(names: Iterable[str]) -> tuple[str, ...]:
+            return tuple(map(rename, names))
+
+        def by_name(values: Mapping[str, _Value]) -> dict[str, _Value]:
+            return {rename(name): value for name, value in values.items()}
+
+        return replace(
+            self,
+            columns=pa.schema([field.with_name(rename(field.name)) for field in self.columns]),
+            current=every(self.current),
+            key_columns=every(self.key_columns),
+            identities=tuple(each._replace(key_columns=every(each.key_columns)) for each in self.identities),
+            shapes=tuple((first, frozenset(every(names))) for first, names in self.shapes),
+            base=self.base and self.base._replace(columns=frozenset(every(self.base.columns))),
+            names={index: every(names) for index, names in self.names.items()},
+            missing={index: by_name(values) for index, values in self.missing.items()},
+            defaults=by_name(self.defaults),
+            numbers=by_name(self.numbers),
+            copied=by_name(self.copied),
+        )
 
     def is_removed(self, relation_oid: int) -> bool:
         """Return whether a table that had the name was dropped or renamed."""

@@ -84,6 +84,7 @@ def replicate(
     adopt: bool = False,
     exclude_columns: Collection[str] = (),
     masks: Mapping[str, str] = MappingProxyType({}),
+    rename_columns: Mapping[str, str] = MappingProxyType({}),
     soft_delete: bool | None = None,
     metadata_columns: str | None = None,
     untyped: str | None = None,
@@ -163,6 +164,9 @@ def replicate(
             masked before anything is stored. They are remembered as columns that are excluded, but for a salt that is
             given itself, which each call must give. To change what is made of a column, or with ``plain`` to end it,
             give its table as ``resync``, too.
+        rename_columns: Names of columns in the warehouse, such as ``{"public.t._file": "file"}``, for those that a
+            format cannot have. They are remembered, and stay when the columns are renamed at the source; a change of
+            them, or with ``plain`` as the mask their end, needs the table as ``resync``.
         soft_delete: Whether deleted rows stay in tables, with ``_deleted_at``, the timestamp of the commit that deleted
             them (null while they exist). None for as in the warehouse, False in a new one. A change of this, or of one
             of the next three, writes tables again, from the log.
@@ -198,7 +202,7 @@ def replicate(
     check_format(own, into)
     write_options = write_options_of(into, write_mode, table_properties, grace, catalog, partition_by)
     given, names, columns = (
-        ColumnRules.parse(exclude_columns, masks.items()),
+        ColumnRules.parse(exclude_columns, masks.items(), rename_columns.items()),
         (namespace, table_name, schema_column),
         LayoutOptions(soft_delete, metadata_columns, untyped, types).check(),
     )

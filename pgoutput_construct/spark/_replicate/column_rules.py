@@ -1,4 +1,4 @@
-"""Rules of columns: which are excluded, and which are masked; found again when tables or columns are renamed.
+"""Rules of columns: which are excluded, masked, or have another name; found again when tables or columns are renamed.
 
 A rule names a column as it was called when the rule was given. It must never be evaded by an ALTER: a column whose
 values were masked stays masked under another name, and an excluded one stays excluded. So a rule applies to a table
@@ -13,16 +13,18 @@ columns in the order of their numbers, so a description is decided where it begi
 column with a rule, as one before it.
 
 Rules are applied to the tables of a log as it is opened (``ColumnRules.applied_to``): an excluded column is not in the
-table at all, so nothing decodes it, and a masked one is a string, which ``staging`` masks before it stores changes. No
-other code of this room knows of them. A dataset's shape has what its columns were written with
-(``VersionShape.rules``), so that data of other rules are written again, not continued.
+table at all, so nothing decodes it, a masked one is a string, which ``staging`` masks before it stores changes, and a
+renamed one has its new name alone. No other code of this room knows of them. A dataset's shape has what its columns
+were written with (``VersionShape.rules``), so that data of other rules are written again, not continued.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -51,6 +53,7 @@ class RuleKind(StrEnum):
 
     EXCLUDED = "excluded"
     MASKED = "masked"
+    RENAMED = "renamed"
     PLAIN = "plain"
     """Nothing: an earlier rule is lifted, or it is known that the column is not another one that was renamed."""
 
@@ -76,12 +79,16 @@ class Rule:
     """The mask of a masked one."""
     salt_mark: str = ""
     """The fingerprint of the mask's salt."""
+    name: str = ""
+    """The name of a renamed one in the warehouse."""
     seen: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """The tables that it has applied to, by OID, and the attribute numbers of columns there, as far as known."""
 
     @property
     def label(self) -> str:
         """What notes and errors call it; different for different values. It has no secret."""
+        if self.name:
+            return f"{self.kind} to {self.name}"
         if self.mask is None:
             return "" if self.kind is RuleKind.PLAIN else str(self.kind)
         if self.mask.kind is MaskKind.TEXT:
@@ -91,14 +98,14 @@ class Rule:
     @property
     def words(self) -> str:
         """What is done with the column, as a part of a sentence."""
-        if self.mask is None:
-            return {RuleKind.EXCLUDED: "excluded", RuleKind.PLAIN: "neither excluded nor masked"}[self.kind]
-        return f"masked by {self.mask.kind}"
+        if self.mask is not None:
+            return f"masked by {self.mask.kind}"
+        return self.label or "as at the source"
 
     @property
     def keeps_keys(self) -> bool:
         """Whether rows can be told apart by the column as before."""
-        return self.kind is RuleKind.PLAIN or (self.mask is not None and self.mask.keeps_keys)
+        return self.mask.keeps_keys if self.mask is not None else self.kind is not RuleKind.EXCLUDED
 
     def to_json(self, name: ColumnName) -> dict[str, Any]:
         """Return it as JSON values; a salt is not among them."""
@@ -108,6 +115,7 @@ class Rule:
             "kind": str(self.kind),
             "mask": mask,
             "salt_mark": self.salt_mark,
+            "name": self.name,
             "seen": {str(oid): list(numbers) for oid, numbers in self.seen.items()},
         }
 
@@ -118,7 +126,7 @@ class Rule:
         mask = given and Mask(MaskKind(given["kind"]), given["constant"], origin=given["origin"])
         seen = {int(oid): tuple(map(int, numbers)) for oid, numbers in content["seen"].items()}
         name = ColumnName(content["table"], content["column"])
-        return name, cls(RuleKind(content["kind"]), mask, content["salt_mark"], seen)
+        return name, cls(RuleKind(content["kind"]), mask, content["salt_mark"], str(content.get("name", "")), seen)
 
 
 class RuledLog(NamedTuple):
@@ -130,6 +138,8 @@ class RuledLog(NamedTuple):
     """
     masks: Mapping[str, Mapping[str, Mask]]
     """The masks of columns, by the names of tables and columns."""
+    sources: Mapping[str, Mapping[str, str]]
+    """The names at the source of renamed columns, by the names of tables and columns."""
     rules: "ColumnRules"
     """The rules, with what they have been applied to."""
 
@@ -141,12 +151,15 @@ class ColumnRules:
     rules: Mapping[ColumnName, Rule] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, excluded: Collection[str], masks: Iterable[tuple[str, str]]) -> "ColumnRules":
+    def parse(
+        cls, excluded: Collection[str], masks: Iterable[tuple[str, str]], names: Iterable[tuple[str, str]] = ()
+    ) -> "ColumnRules":
         """Read rules as a caller gives them, and the salts that these name.
 
         Args:
             excluded: Columns (``schema.table.column``).
             masks: Columns and their masks, as ``Mask.parse`` reads them, or ``plain`` to lift a rule.
+            names: Columns and the names that they have in the warehouse.
 
         Raises:
             PgoutputError: An invalid name or mask, a salt that cannot be read, or two rules for one column. It does not
@@ -154,15 +167,22 @@ class ColumnRules:
         """
         rules: dict[ColumnName, Rule] = {}
         nonces: dict[bytes, str] = {}
-        given = [*((text, None) for text in excluded), *masks]
-        for text, mask in given:
+
+        def add(text: str, parsed: Callable[[], Rule]) -> None:
             name = ColumnName(*split_column(text))
             if name in rules:
-                raise PgoutputError(f"{name}: a column has one rule: exclude it, or give it one mask")
+                raise PgoutputError(f"{name}: a column has one rule: exclude it, or give it one mask, or another name")
             try:
-                rules[name] = _parsed(mask, nonces)
+                rules[name] = parsed()
             except PgoutputError as error:
                 raise PgoutputError(f"the mask of {name}: {error}") from None
+
+        for text in excluded:
+            add(text, partial(Rule, RuleKind.EXCLUDED))
+        for text, mask in masks:
+            add(text, partial(_masking, mask, nonces))
+        for text, chosen in names:
+            add(text, partial(Rule, RuleKind.RENAMED, name=chosen))
         return cls(rules)
 
     @classmethod
@@ -250,8 +270,9 @@ class ColumnRules:
     def applied_to(self, log: OpenLog) -> RuledLog:
         """Return a log as the warehouse has its tables."""
         if not self.rules:
-            return RuledLog(log, {}, self)
+            return RuledLog(log, {}, {}, self)
         opened, masks, seen = log.opened, dict[str, Mapping[str, Mask]](), dict(self.rules)
+        sources = dict[str, Mapping[str, str]]()
         tables, refused = dict[str, Table](), dict(opened.refused)
         for qualified, table in opened.tables.items():
             try:
@@ -263,12 +284,13 @@ class ColumnRules:
                 _check_key(table, found, seen)
                 tables[qualified] = _ruled_table(table, rules)
                 masks[qualified] = {column: rule.mask for column, rule in rules.items() if rule.mask is not None}
+                sources[qualified] = {rule.name: column for column, rule in rules.items() if rule.name}
                 seen |= _with_seen(seen, table, found)
             except PgoutputError as error:
                 refused[qualified] = UnreadableTable(table.relation_oid, table.dropped, error)
         ruled = copy(log)
         ruled.opened = replace(opened, tables=tables, refused=refused)
-        return RuledLog(ruled, masks, ColumnRules(seen))
+        return RuledLog(ruled, masks, sources, ColumnRules(seen))
 
     def check(self, opened: LogTables) -> Iterator[str]:
         """Yield what is not there yet of what the rules name: tables that the log may have later.
@@ -289,9 +311,7 @@ class ColumnRules:
                 yield f"the log has no table {name.table} yet, whose column {quote_identifier(name.column)} has a rule"
 
 
-def _parsed(mask: str | None, nonces: dict[bytes, str]) -> Rule:
-    if mask is None:
-        return Rule(RuleKind.EXCLUDED)
+def _masking(mask: str, nonces: dict[bytes, str]) -> Rule:
     if mask == _PLAIN:
         return Rule(RuleKind.PLAIN)
     parsed = Mask.parse(mask)
@@ -343,7 +363,7 @@ def _check_unwritten(
             continue  # by a rule that was given for a former name
         if has_column or (known is not None and version.oid in known.seen):
             is_salt = known is not None and known.words == rule.words and rule.mask is not None and rule.mask.salt
-            now = "neither excluded nor masked" if known is None else known.words
+            now = (known or Rule(RuleKind.PLAIN)).words
             what = "masked with another salt" if is_salt else f"{now} there, not {rule.words}"
             raise PgoutputError(
                 f"{where}: {name} is {what}: omit the option to keep the column as it is, or write the table, and its "
@@ -460,16 +480,28 @@ def _with_seen(
 
 
 def _ruled_table(table: Table, rules: Mapping[str, Rule]) -> Table:
-    """Return a table without excluded columns, whose masked columns are strings."""
+    """Return a table without excluded columns, whose masked columns are strings, and renamed ones have their names.
+
+    Raises ChangeLogError for a name that another column of the table has.
+    """
+    names = {column: rule.name for column, rule in rules.items() if rule.name}
+    others = Counter([*(set(table.columns.names) - names.keys()), *names.values()])
+    for column, name in names.items():
+        if others[name] > 1:
+            raise ChangeLogError(
+                f"{table.qualified}: {quote_identifier(column)} cannot be renamed to {quote_identifier(name)}, the "
+                "name of another column: give it another name (--rename-column, rename_columns=)"
+            )
     masks = {column: rule.mask for column, rule in rules.items() if rule.mask is not None}
     fields = [each.with_type(pa.string()) if each.name in masks else each for each in table.columns]
     masked = replace(
         table,
         columns=pa.schema(fields),
         defaults=dict(_masked_defaults(table, masks)),
-        rules={column: rule.label for column, rule in rules.items()},
+        rules={names.get(column, column): rule.label for column, rule in rules.items()},
     )
-    return without_columns(masked, {column for column, rule in rules.items() if rule.kind is RuleKind.EXCLUDED})
+    left = without_columns(masked, {column for column, rule in rules.items() if rule.kind is RuleKind.EXCLUDED})
+    return left.renamed(lambda column: names.get(column, column)) if names else left
 
 
 def without_columns(table: Table, gone: Collection[str]) -> Table:

@@ -70,11 +70,12 @@ class ReservedNames:
         }
         parts |= {naming.added_name(name): _PARTS[name] for name in naming.added if name in _PARTS}
         for name, reason in self.refusals([*own, *map(naming.added_name, naming.added)], parts):
-            resync = f", with --resync {table} (resync=)" if has_table else ""
-            exclude = f"exclude it (--exclude-columns '{ColumnName(table, name)}', exclude_columns={resync}), "
+            column, resync = ColumnName(table, name), f", with --resync {table} (resync=)" if has_table else ""
+            exclude = "" if name in keys else f" or exclude it (--exclude-columns '{column}', exclude_columns=)"
             raise ChangeLogError(
-                f"{table}: {self.format} cannot have the column {name!r}: {reason}; "
-                f"{'' if name in keys else exclude}rename it at the source, or choose another format (--into, into=)"
+                f"{table}: {self.format} cannot have the column {name!r}: {reason}; give it another name in the "
+                f"warehouse (--rename-column '{column}=NAME', rename_columns=){exclude}{resync}, rename it at the "
+                "source, or choose another format (--into, into=)"
             )
 
     def refusals(self, names: Collection[str], parts: Mapping[str, Collection[str]]) -> Iterator[tuple[str, str]]:

@@ -149,7 +149,7 @@ class WarehouseTables:
             on_missing: As in ``OpenLog.state``.
             reporter: Groups the tables of a batch, and reports its progress.
             resync: The tables to write from scratch.
-            rules: Which columns are excluded or masked, with their salts.
+            rules: Which columns are excluded, masked or renamed, with the salts of masks.
             names: The names of datasets in a new warehouse.
             layout: Which columns tables have in addition to their own.
         """
@@ -249,7 +249,7 @@ class WarehouseTables:
         self._missing, self._reasons, self._step_seconds = {}, {}, {"stage": 0.0, "write": 0.0}
         self._known.begin()
         check_same_log(log.log, replace(self._known.progress, seq=-1), self._warehouse)
-        log, masks, self._rules = self._rules.applied_to(log)
+        log, masks, _, self._rules = self._rules.applied_to(log)
         log = self._layout.applied_to(log, self._sink.naming.prefix)
         self._known.progress = replace(self._known.progress, log=identity_of(log.log), rules=self._rules.to_notes())
         coverage, mine = Coverage(self._known.progress, log.opened.index.first_seq), self._known.own

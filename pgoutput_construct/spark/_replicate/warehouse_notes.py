@@ -123,7 +123,7 @@ class VersionShape:
         found = {
             "it was copied again": self.copy != later.copy,
             f"columns were renamed: {renamed}": bool(renamed),
-            "columns are excluded or masked in another way": self.has_other_rules(later),
+            "columns are excluded, masked or renamed in another way": self.has_other_rules(later),
             "it has other metadata columns": (self.added, self.copied) != (later.added, later.copied),
         }
         return next((reason for reason, is_so in found.items() if is_so), "") or self._column_obstacle_to(later)

@@ -202,8 +202,10 @@ class SourceSnapshot(Protocol):
     def snapshot(self) -> Snapshot:
         """The transactions that it contains; its LSN is after the commits of all of them."""
 
-    def table(self, relation_oid: int, columns: pa.Schema, masks: Mapping[str, Mask]) -> ServerTable | str:
-        """Return a table by its OID with these columns, and masks of some; or what happened to it."""
+    def table(
+        self, relation_oid: int, columns: pa.Schema, masks: Mapping[str, Mask], sources: Mapping[str, str]
+    ) -> ServerTable | str:
+        """Return a table by its OID with these columns, masks and other names of some; or what happened to it."""
 
 
 class SnapshotSource(Protocol):

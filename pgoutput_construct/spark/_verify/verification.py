@@ -169,7 +169,8 @@ class _VerificationRun:
         whole = table_of_dataset(log, stored.dataset)
         compared_columns = compared_table(whole, ruled.masks.get(whole.qualified, {}))
         table = compared_columns.table
-        found = held.table(table.relation_oid, table.current_columns, compared_columns.masks)
+        sources = ruled.sources.get(whole.qualified, {})
+        found = held.table(table.relation_oid, table.current_columns, compared_columns.masks, sources)
         if isinstance(found, str):
             raise OutdatedTableError(found)
         rows = expected_rows(log, compared_columns, stored, held.snapshot).persist()

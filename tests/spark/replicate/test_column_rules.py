@@ -211,9 +211,9 @@ def test_refusals(spark: Any, shop: Shop, into: str, tmp_path: Path, caplog: pyt
     other = r"public\.person\.email is masked with another salt: omit .*--resync public\.person"
     refused(other, masks={"person.email": "sha256(another)"})
     refused(r"public\.person\.email is masked by sha256 there, not masked by null: ", masks={"person.email": "null"})
-    refused(r"public\.person\.plain is neither excluded nor masked there, not excluded: omit", "person.plain", **again)
+    refused(r"public\.person\.plain is as at the source there, not excluded: omit", "person.plain", **again)
     mask = {"person.password": "plain", **again["masks"]}
-    refused(r"public\.person\.password is excluded there, not neither excluded nor masked: omit", masks=mask)
+    refused(r"public\.person\.password is excluded there, not as at the source: omit", masks=mask)
     shop.execute("CREATE TABLE later (id int PRIMARY KEY, secret text)", "INSERT INTO later VALUES (1, 'PLAIN')")
     shop.execute("UPDATE person SET email = 'PLAINx' WHERE id = 1")
     shop.capture(snapshot=True)

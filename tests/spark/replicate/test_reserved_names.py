@@ -12,7 +12,8 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.spark import read_current, replicate
+from pgoutput_construct.postgres.checksums import SourceServer
+from pgoutput_construct.spark import read_current, read_history, replicate
 from pgoutput_construct.spark._replicate import Batch
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.delta_sink import CLAIM, DeltaSink
@@ -25,6 +26,7 @@ from pgoutput_construct.spark._replicate.reserved_names import (
 )
 from pgoutput_construct.spark._replicate.sink import WriteOptions
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, VersionShape, Warehouse
+from pgoutput_construct.spark._verify import VerifyOptions, verify
 from pgoutput_construct.stream.identifiers import quote_identifier
 from tests.postgres.shop import Shop
 from tests.spark.replicate import table_readers
@@ -109,9 +111,9 @@ def test_columns(rules: ReservedNames, columns: Sequence[str], refused: Sequence
 def test_remedies() -> None:
     """A column of the key cannot be excluded; of a table that exists only together with --resync."""
     for key, has_table, expected in (
-        ("_file", False, "every table; rename it at the source"),
-        ("id", False, "exclude it (--exclude-columns 'public.t._file', exclude_columns=), rename"),
-        ("id", True, "exclude_columns=, with --resync public.t (resync=)), rename"),
+        ("_file", False, "(--rename-column 'public.t._file=NAME', rename_columns=), rename it at the source"),
+        ("id", False, "or exclude it (--exclude-columns 'public.t._file', exclude_columns=), rename it at"),
+        ("id", True, "exclude_columns=), with --resync public.t (resync=), rename it at"),
     ):
         with pytest.raises(pgo.ChangeLogError, match=re.escape(expected)):
             ICEBERG.check(_dataset(["id", "_file"], key), Naming(), has_table)
@@ -177,6 +179,7 @@ def test_tables(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
             column = f"public.{name}.{quote_identifier([*columns][-1])}"
             message = seen[-1].troubled[f"public.{name}"]
             assert f"{rules.format} cannot have the column {[*columns][-1]!r}: " in message
+            assert f"(--rename-column '{column}=NAME'" in message
             assert f"exclude it (--exclude-columns '{column}'" in message
             assert not list(warehouse.glob(f"**/*{name}*"))
     excluded = [f"public.{name}.{quote_identifier([*columns][-1])}" for name, columns in refused.items()]
@@ -198,3 +201,45 @@ def test_tables(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
         left = [column for column in columns if f"public.{name}.{quote_identifier(column)}" not in excluded]
         rows = read_current(lake, warehouse, name)
         assert rows.count() == 6 and rows.columns[:-3] == ["id", *left]
+
+
+@pytest.mark.server
+@pytest.mark.spark
+@pytest.mark.parametrize("into", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
+def test_other_names(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
+    """Columns of the key, too, have another name in the warehouse, whatever becomes of them at the source."""
+    warehouse = tmp_path / "wh"
+    key, value = ("_file", "_pos") if into == "iceberg" else ("_source_row_present_", "_target_row_present_")
+    names = {f"public.t.{key}": "the key", f"public.t.{value}": "value"}
+    options: Mapping[str, Any] = {"rename_columns": names, "history": True, "metadata_columns": "none"}
+    shop.execute(
+        f"CREATE TABLE t ({key} int PRIMARY KEY, n text[], {value} text)",
+        "INSERT INTO t SELECT i, ARRAY['a'], 'v' || i FROM generate_series(1, 5) i",
+    )
+    shop.capture(snapshot=True)
+    with pytest.raises(pgo.ChangeLogError, match=f"{key} cannot be renamed to n, the name of another column"):
+        replicate(lake, shop.directory, tmp_path / "other", into, rename_columns={f"public.t.{key}": "n"})
+    replicate(lake, shop.directory, warehouse, into, **options)
+    for script in (
+        (f"UPDATE t SET {value} = 'new' WHERE {key} < 3", f"UPDATE t SET {key} = 9 WHERE {key} = 5"),
+        (f"ALTER TABLE t RENAME {value} TO v", "ALTER TABLE t ADD w int", f"DELETE FROM t WHERE {key} = 3"),
+        (
+            f"ALTER TABLE t RENAME {key} TO k",
+            "INSERT INTO t VALUES (7, NULL, 'x', 1)",
+            "UPDATE t SET v = 'y' WHERE k = 1",
+        ),
+    ):
+        shop.execute(*script)
+        shop.capture()
+        done = replicate(lake, shop.directory, warehouse, into, history=True)
+        assert done is not None and done.tables == {"public.t": "changed"}
+        rows = read_current(lake, warehouse, "t")
+        assert rows.columns[:3] == ["the key", "n", "value"]
+        assert sorted(repr(tuple(row)) for row in rows.collect()) == _rows_of_server(shop, "t")
+    assert read_history(lake, warehouse, "t").where("`the key` = 1").count() == 3
+    source = SourceServer(shop.dsn, shop.log().options.publications)
+    with shop.capturing():
+        (verdict,) = verify(lake, shop.directory, warehouse, source, ["public.t"], options=VerifyOptions(60.0, 60))
+    assert verdict.equal and verdict.rows == 5 and not verdict.not_compared
+    with pytest.raises(pgo.PgoutputError, match=r"is renamed to value there, not renamed to other: omit"):
+        replicate(lake, shop.directory, warehouse, into, rename_columns={f"public.t.{value}": "other"})
