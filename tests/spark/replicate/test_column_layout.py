@@ -60,20 +60,25 @@ def _check(spark: Any, shop: Shop, warehouse: Path, names: Collection[str], *add
 
 
 @pytest.mark.parametrize("options", [{"metadata_columns": "none", "untyped": "needed"}, {"metadata_columns": "all"}])
-def test_batch_by_batch(lake: Any, shop: Shop, into: str, tmp_path: Path, options: dict[str, str]) -> None:
+@pytest.mark.parametrize("chosen", [("keyed", "endless"), pytest.param((), marks=pytest.mark.long)], ids=["few", "all"])
+def test_batch_by_batch(
+    lake: Any, shop: Shop, into: str, tmp_path: Path, options: dict[str, str], chosen: tuple[str, ...]
+) -> None:
     """Keys, full rows, infinite values, altered and renamed tables; killed on the way; verified in the end."""
     warehouse, is_all = tmp_path / "wh", options["metadata_columns"] == "all"
     added = ["_untyped", *(["_commit_lsn", "_seq", "_commit_time", "_xid"] if is_all else [])]
     shop.execute(*NUMBERS)
     for number, (script, names) in enumerate(zip(ROUNDS, TABLES, strict=True)):
         _execute(shop, script)
-        given = {} if number else options
+        own = {*(chosen or names), "numbers"}
+        tables = [f"public.{name}" for name in own] if chosen else None
+        given: dict[str, Any] = {"history": True, "tables": tables, **({} if number else options)}
         if number == 1:
             with killed(Moment.BEFORE_NOTE):
-                replicate(lake, shop.directory, warehouse, into, history=True)
-        replicate(lake, shop.directory, warehouse, into, history=True, **given)
-        _check(lake, shop, warehouse, (*names, "numbers"), *added)
-        assert not open_differences(lake, shop, warehouse, ({*names} - {"added"}) | {"numbers"})
+                replicate(lake, shop.directory, warehouse, into, **given)
+        replicate(lake, shop.directory, warehouse, into, **given)
+        _check(lake, shop, warehouse, own, *added)
+        assert not open_differences(lake, shop, warehouse, own - {"added"})
         assert ("_untyped" in read_current(lake, warehouse, "numbers").columns) == is_all
         shop.execute("UPDATE numbers SET n = n + 1, b = NOT b", f"INSERT INTO numbers VALUES ({number + 2})")
     with shop.capturing():
