@@ -96,3 +96,9 @@ def test_a_change_affects_what_imports_it(clone: Path, path: str, some: str, oth
 def test_nothing_changed(clone: Path) -> None:
     """No tests then."""
     assert affected_tests(clone) == []
+
+
+def test_no_branch_to_compare_with(clone: Path) -> None:
+    """A clone of one branch alone has no other: the error says how to get it."""
+    with pytest.raises(LookupError, match=r"there is no branch absent .*: git fetch origin absent:absent"):
+        affected_tests(clone, "absent")

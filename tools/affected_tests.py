@@ -35,6 +35,9 @@ def affected_tests(clone: Path, base: str = _BASE) -> list[str]:
     Args:
         clone: The clone; its Git says what has changed.
         base: The other branch.
+
+    Raises:
+        LookupError: Git does not know the other branch, as in a clone of one branch alone.
     """
     changed = sorted(_changed(clone, base))
     if any(path.startswith(_EVERYTHING) for path in changed):
@@ -55,7 +58,13 @@ def _room(path: str) -> str:
 
 
 def _changed(clone: Path, base: str) -> Iterator[str]:
-    start = _git(clone, "merge-base", "HEAD", base)
+    try:
+        start = _git(clone, "merge-base", "HEAD", base)
+    except subprocess.CalledProcessError as error:
+        reason = error.stderr.strip() or "it has no commit in common with it"
+        raise LookupError(
+            f"there is no branch {base} to compare with: {reason}: git fetch origin {base}:{base}"
+        ) from error
     for arguments in (["diff", "--name-only", *start], ["ls-files", "--others", "--exclude-standard"]):
         yield from _git(clone, *arguments)
 

@@ -72,8 +72,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(run: "Run", given: Sequence[str], quick: bool, changed: bool) -> int:
-    tests = affected_tests(_CLONE) if changed else []
+    tests = list[str]()
     if changed:
+        try:
+            tests = affected_tests(_CLONE)
+        except LookupError as error:
+            print(f"tools/test --changed: {error}", file=sys.stderr)
+            return 2
         print(f"== {len(tests)} files of tests import what has changed", flush=True)
         if not tests:
             return run.check(CHECKS)

@@ -17,7 +17,7 @@ REFUSED = {"two-phase/not-asked-for"}
 """What the live client refuses: it says that it reads slots without two_phase alone."""
 
 
-@pytest.fixture(scope="module", params=[16, 18], ids=["by16", "by18"])
+@pytest.fixture(scope="module", params=[16, 18], ids=["pg16", "pg18"])
 def subscription(request: pytest.FixtureRequest) -> Iterator[SubscriptionClient]:
     """A subscription of each server."""
     with EmbeddedServer(request.param, SUBSCRIBER_SETTINGS) as server:
