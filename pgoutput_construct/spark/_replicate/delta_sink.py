@@ -19,7 +19,7 @@ from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
-from pgoutput_construct.spark._own_session import session_settings
+from pgoutput_construct.spark._own_session import session_settings, settings_of
 from pgoutput_construct.spark._parquet_file import codec_of
 from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable, has_deltalake
 from pgoutput_construct.spark._replicate.existing_tables import (
@@ -189,7 +189,7 @@ class DeltaSink(MergingSink):
             table = PlainDeltaTable.opened(path) if is_ours else None
             is_fit = table is not None and (table.can_have(schema) if use is FilesUse.REPLACE else table.has(schema))
             return table if is_fit else None
-        has_defaults = any(name.startswith(_DEFAULTS) for name in spark.conf.getAll)
+        has_defaults = any(name.startswith(_DEFAULTS) for name in settings_of(spark))
         if use is not FilesUse.REPLACE or has_defaults or self.existing(spark, dataset):
             return None
         self._claim(spark, dataset)
