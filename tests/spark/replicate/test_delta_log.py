@@ -19,6 +19,9 @@ from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
 
 NOTHING_OLD = Retention(age=0, count=1, grace=0)
+INTERVAL = 3
+"""Commits between two checkpoints: the default is ten."""
+CHECKPOINTS = {"delta.checkpointInterval": str(INTERVAL)}
 
 
 @given(st.data())
@@ -79,23 +82,24 @@ def test_maintenance(lake: Any, shop: Shop, tmp_path: Path, write_mode: str | No
     """Commits of expired versions go, a session that has seen them continues, and so do readers of another library."""
     warehouse = tmp_path / "wh"
     place = warehouse / "public.t"
+    options: dict[str, Any] = {"write_mode": write_mode, "table_properties": CHECKPOINTS}
 
     def change(batches: int) -> None:
         for number in range(batches):
             shop.execute(f"UPDATE t SET note = note || {number} WHERE id = 1")
             shop.capture()
-            replicate(lake, shop.directory, warehouse, "delta", ["public.t"], write_mode=write_mode)
+            replicate(lake, shop.directory, warehouse, "delta", ["public.t"], **options)
 
-    replicate(lake, shop.directory, warehouse, "delta", ["public.t"], write_mode=write_mode)
-    change(12)
+    replicate(lake, shop.directory, warehouse, "delta", ["public.t"], **options)
+    change(INTERVAL + 2)
     had = _commits(place)
     (report,) = maintain(lake, warehouse)  # a day, and ten minutes, are not over
     assert not report.error and not report.done["log entries removed"]
     assert had == _commits(place)[: len(had)] and had[0] == 0
     (report,) = maintain(lake, warehouse, retention=NOTHING_OLD)
-    assert not report.error and report.done["log entries removed"] >= 10
+    assert not report.error and report.done["log entries removed"] >= INTERVAL
     first = _commits(place)[0]
-    assert first >= 10
+    assert first >= INTERVAL
     change(2)
     check_equal(lake, shop, warehouse, ["t"])
     assert lake.read.format("delta").load(str(place)).count() == 2
@@ -110,8 +114,8 @@ def test_maintenance(lake: Any, shop: Shop, tmp_path: Path, write_mode: str | No
 @pytest.mark.spark
 def test_a_property_takes_precedence(lake: Any, shop: Shop, tmp_path: Path) -> None:
     """Where it was said how long commits are retained, Delta Lake itself removes them."""
-    options: dict[str, Any] = {"table_properties": {"delta.logRetentionDuration": "interval 7 days"}}
-    for number in range(11):
+    options: dict[str, Any] = {"table_properties": {"delta.logRetentionDuration": "interval 7 days", **CHECKPOINTS}}
+    for number in range(INTERVAL + 1):
         replicate(lake, shop.directory, tmp_path / "wh", "delta", ["public.t"], **options)
         shop.execute(f"INSERT INTO t VALUES ({number + 3})")
         shop.capture()

@@ -17,7 +17,7 @@ from pgoutput_construct.spark._replicate.batch_plan import Reporter
 from tests.postgres.shop import PUBLICATION, Shop
 from tests.spark.replicate.rounds import check_equal
 from tests.spark.replicate.test_table_readers import TABLES as ALL_TYPES
-from tests.table_formats import ALL_FORMATS
+from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -73,7 +73,7 @@ def test_all_types(
     assert not _files(staged)
 
 
-@pytest.mark.parametrize("into", ALL_FORMATS)
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_large_batches(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """By themselves, those of Parquet from 10,000 rows on; a history does not have them so."""
     shop.execute(

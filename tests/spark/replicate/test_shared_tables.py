@@ -98,7 +98,7 @@ def _schema(name: str) -> list[str]:
 
 @pytest.mark.server
 @pytest.mark.spark
-@pytest.mark.parametrize("write_mode", [None, "merge-on-read"])
+@pytest.mark.parametrize("write_mode", [None, pytest.param("merge-on-read", marks=pytest.mark.long)])
 def test_changes_of_one_schema(tenants: Tenants, write_mode: str | None) -> None:
     """Inserts, updates, deletes, truncates and copies change its rows alone; schemas come, are renamed, and go."""
     tenants.replicate(write_mode=write_mode)
@@ -248,6 +248,7 @@ def test_wider_types(tenants: Tenants) -> None:
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_killed(tenants: Tenants) -> None:
     """While the shared table is created, and while the rows of a dropped one are removed from it."""
     sink = SINKS[tenants.into]

@@ -156,6 +156,7 @@ def test_partitions_of_an_added_column(lake: Any, shop: Shop, into: str, tmp_pat
     _check_merged(lake, shop, tmp_path / "wh", into)
 
 
+@pytest.mark.parametrize("into", [pytest.param("delta", marks=pytest.mark.long), "iceberg"], indirect=True)
 def test_partitions(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """They are remembered, and go with their column; Delta Lake has none of texts, and none of what is not a column."""
     warehouse, names = tmp_path / "wh", ["public.article"]

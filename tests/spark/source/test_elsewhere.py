@@ -66,6 +66,7 @@ def found(script: str, folder: Path) -> list[int]:
     return [int(number) for line in re.findall(r"FOUND (.*)", done.stdout) for number in line.split()]
 
 
+@pytest.mark.long
 def test_spark_connect(folder: Path) -> None:
     """Batches, state and streams need no more of a session than Spark Connect has; tables that are written do."""
     rows = LogTables.from_log(ChangeLog(folder / "log")).table(ITEM).rows
