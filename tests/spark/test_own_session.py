@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
@@ -106,12 +107,13 @@ def test_sessions_share_the_daemon_of_python(theirs: Any) -> None:
 
     def use(session: Any) -> int:
         session.range(2).mapInArrow(lambda batches: batches, "id long").count()
-        return int(session._jvm.java.lang.ProcessHandle.current().children().count())
+        driver = psutil.Process(session._jvm.java.lang.ProcessHandle.current().pid())
+        return len([each for each in driver.children() if any("daemon" in part for part in each.cmdline())])
 
     first = use(own_session(theirs, "a test"))
-    assert use(own_session(theirs, "a test")) == first
+    assert first and use(own_session(theirs, "a test")) <= first  # one may have ended meanwhile
     sessions = SparkSessions(own_session(theirs, "a test"), 2, lambda _: None)
-    assert [each for _, each in sessions.run([0, 1], lambda session, _: use(session))] == [first] * 2
+    assert max(int(each) for _, each in sessions.run([0, 1], lambda session, _: use(session))) <= first
 
 
 def test_register_changes_nothing_else(spark: Any, theirs: Any) -> None:
