@@ -9,13 +9,9 @@ from psycopg.conninfo import make_conninfo
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, create_slot, current_lsn
-from pgoutput_construct.spark import IncompleteTableWarning, OpenLog, open_log, plain_errors
+from pgoutput_construct.spark import OpenLog, open_log, plain_errors
 
-pytestmark = [
-    pytest.mark.server,
-    pytest.mark.spark,
-    pytest.mark.filterwarnings(f"ignore::{IncompleteTableWarning.__module__}.{IncompleteTableWarning.__name__}"),
-]
+pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 BEFORE = """
 CREATE TABLE letter (id int PRIMARY KEY, note text, body text STORAGE EXTERNAL);

@@ -11,7 +11,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import SCHEMA
 from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.postgres import ChangeLog
-from pgoutput_construct.spark import OpenLog, open_log, plain_errors, read_table, write_tables
+from pgoutput_construct.spark import IncompleteTableWarning, OpenLog, open_log, plain_errors, read_table, write_tables
 from pgoutput_construct.spark._log_view.change_columns import CHANGE
 from pgoutput_construct.stream import RowReader
 from tests.live.recording import Recording
@@ -53,6 +53,14 @@ def test_schema(log: OpenLog) -> None:
     kinds = {"_commit_lsn": "bigint", "_seq": "bigint", "_commit_time": "timestamp", "_xid": "bigint"}
     assert kinds.items() <= dict(changes.dtypes).items()
     assert log.table("public.altered").columns.names == ["id", "b", "c", "a"]
+
+
+def test_a_state_that_may_lack_rows(log: OpenLog) -> None:
+    """The log has no copy of the table: that is said, with the remedy."""
+    with pytest.warns(
+        IncompleteTableWarning, match=r"no snapshot of public\.item: pgoutput snapshot DSN LOG --table pub"
+    ):
+        log.state("public.item")
 
 
 def test_changes_in_order(log: OpenLog, recordings: dict[str, Recording]) -> None:

@@ -1,7 +1,6 @@
 """Scenarios through a log into Spark: the state of a table is the rows that are meant."""
 
 import os
-import warnings
 from collections.abc import Iterator
 from decimal import Decimal
 from itertools import chain, islice, zip_longest
@@ -11,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from pgoutput_construct.spark import IncompleteTableWarning, open_log, qualified_name
+from pgoutput_construct.spark import open_log, qualified_name
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable
 from pgoutput_construct.testing.scenarios import Scenario
 from tests.publisher.batches import Batch
@@ -33,9 +32,7 @@ def test_states_are_as_they_are_meant(spark: Any, tmp_path: Path) -> None:
     write_log(tmp_path, payloads, options, rows=500, facts=facts_of(batch.scenarios))
     opened = open_log(spark, tmp_path)
     for scenario, table in _busiest(batch):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IncompleteTableWarning)  # a stream may begin with the table
-            state = opened.state(qualified_name(table.fake.namespace, table.name)).drop("_untyped")
+        state = opened.state(qualified_name(table.fake.namespace, table.name)).drop("_untyped")
         found, meant = state.toArrow().select(list(table.fake.columns)).to_pylist(), scenario.rows[table.name]
         assert _in_order(found) == _in_order(meant), f"{table.in_sql} behind {scenario.sent}: {batch}"
 

@@ -49,8 +49,10 @@ SCRIPT: Final = (
         "INSERT INTO spared VALUES (1, 'a'), (2, 'b'), (3, 'c')",
         "CREATE SCHEMA a CREATE TABLE orders (id int PRIMARY KEY, v text)",
         "CREATE SCHEMA b CREATE TABLE orders (id int PRIMARY KEY, v text)",
+        "CREATE SCHEMA c CREATE TABLE orders (id int PRIMARY KEY, v text)",
         "INSERT INTO a.orders VALUES (1, 'a'), (2, 'b'), (3, 'c')",
         "INSERT INTO b.orders VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+        "INSERT INTO c.orders VALUES (1, 'a'), (2, 'b'), (3, 'c')",
     ),
     (
         "INSERT INTO added VALUES (4, 'd'), (5, 'e')",
@@ -65,6 +67,8 @@ SCRIPT: Final = (
         "INSERT INTO a.orders VALUES (4, 'd')",
         "UPDATE b.orders SET v = 'x' WHERE id = 1",
         "DELETE FROM b.orders WHERE id = 2",
+        "TRUNCATE c.orders",
+        "INSERT INTO c.orders VALUES (9, 'after')",
     ),
     (
         "INSERT INTO added VALUES (6, 'f')",
@@ -74,6 +78,7 @@ SCRIPT: Final = (
         "DELETE FROM spared WHERE id = 1",
         "UPDATE a.orders SET v = v || '!' WHERE id IN (1, 4)",
         "UPDATE b.orders SET v = v || '!' WHERE id = 1",
+        "UPDATE c.orders SET v = 'last'",
     ),
 )
 """What happens before each batch: a load, changes of every kind, and a few more."""
@@ -116,7 +121,7 @@ class Script(NamedTuple):
 def script(server18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Script:
     """The rounds, recorded once."""
     directory, logs, rows = tmp_path_factory.mktemp("script"), list[Path](), list[Mapping[str, list[Row]]]()
-    names = [*(name.removeprefix("public.") for name in ENDED), "a.orders", "b.orders"]
+    names = [*(name.removeprefix("public.") for name in ENDED), "a.orders", "b.orders", "c.orders"]
     with Shop.create(server18, "crashes", directory / "log") as shop:
         for number, statements in enumerate(SCRIPT):
             shop.execute(*statements)
@@ -181,6 +186,9 @@ WAYS: Final[Mapping[str, Way]] = {
     ),
     "soft": Way(dict.fromkeys(ALL_FORMATS, _SOFT), "replace", {"soft_delete": True}),
     "shared": Way({into: {"a.orders": "overwrite"} for into in ALL_FORMATS[1:]}, "replace", _SHARED, lacking=_UNSHARED),
+    "shared-emptied": Way(
+        {into: {"c.orders": "overwrite"} for into in ALL_FORMATS[1:]}, "", _SHARED, lacking=_UNSHARED
+    ),
     "shared-merged": Way(
         {into: {"a.orders": "merge"} for into in ALL_FORMATS[1:]}, "", {**_SHARED, **_IN_PARTS}, lacking=_UNSHARED
     ),
@@ -256,7 +264,9 @@ class Replica:
         self.spark, self.script, self.directory, self.way, self.into = spark, script, directory, way, into
         self.path, self.loaded = directory / "present" / "wh", directory / "loaded"
         own = [name for name in way.producers[into] if not name.endswith(".history")]
-        self.spared = "b.orders" if "a.orders" in own else "public.spared" if "history" not in way.options else ""
+        self.spared = (
+            "b.orders" if "schema_column" in way.options else "public.spared" if "history" not in way.options else ""
+        )
         """The table that is never killed, "" for none."""
         self.tables = [*own, *filter(None, [self.spared])]
 
@@ -295,6 +305,16 @@ class Replica:
         expected = self._expected(number, committed, []) + self._expected(number - 1, seen - committed, [])
         assert self._rows(seen, []) == expected
         assert not number or noted == {*self.tables}
+
+    def check_left(self, number: int, moment: Moment) -> None:
+        """Check what only a batch that was killed leaves, and the next one has to remove."""
+        if self.way.in_parts:
+            assert self._metadata("public.changed")["refs"].keys() == (
+                {"main", "pgoutput"} if moment is Moment.AMID_COMMIT else {"main"}
+            )
+        if self.into == "parquet" and number and moment is Moment.BEFORE_NOTE and self.way.options == _IN_PARTS:
+            names = {each.name for each in (self.path / "public.changed").iterdir()}
+            assert {"v2", "v2-deleted"} <= names
 
     def check(self, number: int, batches: int | None) -> None:
         """Compare tables and histories with the source as of a round; nothing is there twice, nor left over.
@@ -335,9 +355,7 @@ class Replica:
                 if actions.keys() & {"add", "remove"} and "userMetadata" in actions["commitInfo"]:
                     yield json.loads(actions["commitInfo"]["userMetadata"])
             return
-        folder = self.path / directory.replace(".", "/", 1) / "metadata"
-        latest = max(folder.glob("v*.metadata.json"), key=lambda path: int(path.name[1:].partition(".")[0]))
-        metadata = json.loads(latest.read_text())
+        metadata = self._metadata(directory)
         assert metadata["refs"].keys() == {"main"}
         found = sorted(metadata["snapshots"], key=lambda each: int(each["sequence-number"]))
         if self.way.in_parts:  # those of an earlier branch remain, which nobody sees; a replaced table has no others
@@ -348,6 +366,13 @@ class Replica:
             found = [each for each in found if each["snapshot-id"] in seen]
         texts = (each["summary"].get("pgoutput.version") for each in found)
         yield from map(json.loads, filter(None, texts))
+
+    def _metadata(self, directory: str) -> dict[str, Any]:
+        """Return the metadata of a table of Iceberg."""
+        folder = self.path / directory.replace(".", "/", 1) / "metadata"
+        latest = max(folder.glob("v*.metadata.json"), key=lambda path: int(path.name[1:].partition(".")[0]))
+        found: dict[str, Any] = json.loads(latest.read_text())
+        return found
 
     def _expected(self, number: int, tables: Collection[str], histories: Collection[str]) -> Counter[Row]:
         """Return what ``_rows`` should return as of a round."""
@@ -394,6 +419,7 @@ def test_killed(lake: Any, replicas: Callable[[str, str], Replica], case: Case) 
         if moment is Moment.AMID_COMMIT and "new" in tables.values():
             assert len(list(replica.path.rglob("*added/**/part-*.parquet"))) > number  # also of the one that was killed
     replica.check_visible(number, moment, tables)
+    replica.check_left(number, moment)
     is_repeated = number > 0 and moment in (Moment.AMID_COMMIT, Moment.AFTER_COMMIT)
     if is_repeated:
         replica.replicate(number)

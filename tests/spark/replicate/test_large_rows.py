@@ -12,16 +12,11 @@ import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
 from pgoutput_construct.spark import read_current, replicate
 from pgoutput_construct.spark._heap import Heap, default_heap, heap_of, machine_memory
 from pgoutput_construct.spark._replicate import Batch, staging
 from tests.spark.logs import log_options, write_log
 from tests.table_formats import SHORT_IN_PARQUET
-
-pytestmark = pytest.mark.filterwarnings(
-    f"ignore::{IncompleteTableWarning.__module__}.{IncompleteTableWarning.__name__}"  # the log has no copies
-)
 
 GIB = 1 << 30
 SMALL = Heap(304 << 20, "spark.driver.memory")

@@ -11,7 +11,6 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("into", ["parquet", "iceberg"])
-@pytest.mark.filterwarnings("ignore::pgoutput_construct.changelog._facts.completeness.IncompleteTableWarning")
 def test_tables_on_s3(lake: Any, s3_address: str, into: str) -> None:
     """Two batches in each: the address says all that Spark needs."""
     warehouse = s3_address.replace("/deep/log?", f"/{into}?")
