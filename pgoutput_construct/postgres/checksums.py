@@ -83,6 +83,8 @@ class SourceColumn(NamedTuple):
     """What takes the place of the values in the warehouse."""
     salt: int = -1
     """The number of the mask's salt in the temporary table of salts."""
+    source: str = ""
+    """Its name on the server, where that is another one; "" for the same."""
 
 
 _BYTES: Final = sql.SQL("'\\x' || encode({send}({value}), 'hex')")
@@ -214,15 +216,11 @@ class HeldSnapshot:
         if published is None:
             return f"it is no longer published by {', '.join(self.publications)}"
         fields = zip(columns, own, strict=True)
-        found = tuple(self._column(field, masks.get(field.name), *types[source]) for field, source in fields)
+        found = tuple(
+            self._column(field, masks.get(field.name), *types[source])._replace(source=source)
+            for field, source in fields
+        )
         table = sql.SQL("{}{}").format(sql.SQL("" if is_partitioned else "ONLY "), sql.Identifier(namespace, name))
-        if sources:
-            named = (
-                sql.SQL("{} AS {}").format(*map(sql.Identifier, pair))
-                for pair in zip(own, columns.names, strict=True)
-                if pair[0] != pair[1]
-            )
-            table = sql.SQL("(SELECT *, {} FROM {}) renamed").format(sql.SQL(", ").join(named), table)
         return SourceTable(self.connection, qualified_name(namespace, name), table, found, published)
 
     def _column(
@@ -351,7 +349,9 @@ class SourceTable:
         return sql.SQL(", ").join(canonical(columns[name]) for name in names)
 
     def _fetch(self, query: sql.SQL, **parts: sql.Composable) -> list[tuple[Any, ...]]:
-        table = sql.SQL("(SELECT * FROM {} WHERE {}) published").format(self.table, sql.SQL(self.where))
+        names = ((each.source or each.name, each.name) for each in self.columns)
+        columns = sql.SQL(", ").join(sql.SQL("{} AS {}").format(*map(sql.Identifier, pair)) for pair in names)
+        table = sql.SQL("(SELECT {} FROM {} WHERE {}) published").format(columns, self.table, sql.SQL(self.where))
         text = query.format(table=table, **parts).as_string(None)
         return fetch(self.connection, text, doing=f"{self.title} cannot be read")
 

@@ -193,7 +193,7 @@ class ReplicationStream:
     def close(self) -> None:
         """End the stream after the server has read the last status update and released the slot; close the connection.
 
-        That is waited for during ``_DRAIN_SECONDS``; a broken connection is closed at once.
+        It waits for that at most ``_DRAIN_SECONDS``; a broken connection is closed at once.
         """
         self._closed.set()
         self._statuses.join()

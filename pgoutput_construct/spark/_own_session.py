@@ -109,22 +109,23 @@ def own_session(spark: SparkSession, purpose: str) -> SparkSession:
 @contextmanager
 def active_session(spark: SparkSession) -> Iterator[None]:
     """Have a session be the active one while the block runs: Spark looks some things up in that one alone."""
-    before = SparkSession.getActiveSession()
+    before, session = SparkSession.getActiveSession(), cast("Any", spark)
     _activate(spark)
     try:
         yield
     finally:
-        _activate(before)
+        if before is not None:
+            _activate(before)
+        else:  # as in a thread of the caller that has used no session yet
+            session._jsparkSession.clearActiveSession()
+            SparkSession._activeSession = None
 
 
-def _activate(spark: SparkSession | None) -> None:
-    """Make a session the active one as ``createDataFrame`` does, or none, as in a thread that has used none yet."""
+def _activate(spark: SparkSession) -> None:
+    """Make a session the active one, as ``createDataFrame`` does."""
+    session: Any = spark
+    session._jsparkSession.setActiveSession(session._jsparkSession)
     SparkSession._activeSession = spark
-    if spark is None:
-        cast("Any", SparkSession._instantiatedSession)._jsparkSession.clearActiveSession()
-    else:
-        session: Any = spark
-        session._jsparkSession.setActiveSession(session._jsparkSession)
 
 
 def _new_session(spark: SparkSession) -> SparkSession:

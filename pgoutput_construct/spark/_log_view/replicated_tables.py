@@ -88,7 +88,9 @@ class Table:
     """The comments on its columns by attribute number, and on itself as 0; None where the log has none of the catalog.
     """
     rules: Mapping[str, str] = field(default_factory=dict)
-    """What a reader has made of columns, by their names: that they are excluded, or how their values are masked."""
+    """What a reader has made of columns, by their names there: excluded, renamed, or how their values are masked."""
+    hides_values: bool = False
+    """Whether some are excluded or masked."""
     copied: Mapping[str, str] = field(default_factory=dict)
     """The columns that a reader has added, by their names, and the column of a change that each is a copy of."""
     needs_types: bool = False

@@ -387,7 +387,7 @@ def check_request(
         resync: Tables to write from scratch.
         adopt: Whether to take over tables that another log made.
         catalog: The catalog that has the tables, None for files in the warehouse.
-        rules: Which columns are excluded or masked.
+        rules: Which columns are excluded, masked or renamed.
         names: The templates of namespaces and of names, and the column of the schema; None for those of the warehouse.
 
     Raises:

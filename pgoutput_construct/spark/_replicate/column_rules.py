@@ -182,6 +182,8 @@ class ColumnRules:
         for text, mask in masks:
             add(text, partial(_masking, mask, nonces))
         for text, chosen in names:
+            if not chosen:
+                raise PgoutputError(f"{text}: the name of a column is not empty")
             add(text, partial(Rule, RuleKind.RENAMED, name=chosen))
         return cls(rules)
 
@@ -403,6 +405,15 @@ def _find_columns(
             for sent, column in zip(description.relation.columns, called, strict=True):
                 if sent.name == name.column:
                     found.setdefault(column, name)
+    for name in {each for each in found.values() if rules[each].kind is RuleKind.RENAMED}:
+        seen = rules[name].seen.get(table.relation_oid, ())
+        ranks = {
+            column: (column not in table.current, table.numbers.get(column) not in seen, column != name.column)
+            for column, each in found.items()
+            if each == name
+        }
+        for column in ranks.keys() - {min(ranks, key=lambda each: ranks[each])}:
+            del found[column]  # a name is that of one column: of one that was dropped, it is another's now
     if decides and ruled:
         _check_decided({name.column for name in mine}, ruled, found, opened, table)
     return found
@@ -499,6 +510,7 @@ def _ruled_table(table: Table, rules: Mapping[str, Rule]) -> Table:
         columns=pa.schema(fields),
         defaults=dict(_masked_defaults(table, masks)),
         rules={names.get(column, column): rule.label for column, rule in rules.items()},
+        hides_values=len(names) < len(rules),
     )
     left = without_columns(masked, {column for column, rule in rules.items() if rule.kind is RuleKind.EXCLUDED})
     return left.renamed(lambda column: names.get(column, column)) if names else left

@@ -20,7 +20,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
-from pgoutput_construct.spark._own_session import settings_of
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     entries_of,
@@ -142,7 +141,7 @@ class IcebergSink(MergingSink):
         """
         place = f"spark.sql.catalog.{self._catalog}"
         if not self._own and not self._settings:
-            known = settings_of(spark)
+            known = spark.conf.getAll
             self._settings = {key: known[key] for key in known if key == place or key.startswith(f"{place}.")}
             if place not in self._settings:
                 raise PgoutputError(

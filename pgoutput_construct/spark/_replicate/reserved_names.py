@@ -72,11 +72,14 @@ class ReservedNames:
         for name, reason in self.refusals([*own, *map(naming.added_name, naming.added)], parts):
             column, resync = ColumnName(table, name), f", with --resync {table} (resync=)" if has_table else ""
             exclude = "" if name in keys else f" or exclude it (--exclude-columns '{column}', exclude_columns=)"
-            raise ChangeLogError(
-                f"{table}: {self.format} cannot have the column {name!r}: {reason}; give it another name in the "
+            remedy = (
                 f"warehouse (--rename-column '{column}=NAME', rename_columns=){exclude}{resync}, rename it at the "
                 "source, or choose another format (--into, into=)"
             )
+            if name in version.shape.rules:
+                remedy = f"warehouse than this one (--rename-column, rename_columns=){resync}"
+            problem = f"{self.format} cannot have the column {name!r}: {reason}"
+            raise ChangeLogError(f"{table}: {problem}; give it another name in the {remedy}")
 
     def refusals(self, names: Collection[str], parts: Mapping[str, Collection[str]]) -> Iterator[tuple[str, str]]:
         """Yield the columns that a table cannot have, each with the reason.

@@ -282,7 +282,7 @@ def _staged_table(
         known,
         used,
         chosen,
-        bool(table.rules),
+        table.hides_values,
         table.copied,
         table.qualified,
         table.needs_types,

@@ -65,7 +65,7 @@ class VersionShape:
     that the log no longer has.
     """
     rules: Mapping[str, str] = field(default_factory=dict)
-    """What was made of columns: that they are excluded, or how their values are masked (``Rule.label``)."""
+    """What was made of columns: excluded, renamed to this name, or how their values are masked (``Rule.label``)."""
     added: tuple[str, ...] | None = None
     """The columns that the dataset has in addition to the table's, as replays call them; None for those of a history,
     and of a table that an earlier version wrote (``dataset_columns.STATE``).
@@ -142,7 +142,7 @@ class VersionShape:
         return ""
 
     def has_other_rules(self, later: "VersionShape") -> bool:
-        """Return whether values of columns are to be excluded or masked in another way than they were written."""
+        """Return whether columns are to be excluded, masked or renamed in another way than they were written."""
         renamed, now = self.renamed_in(later), later.rules
         was = {renamed.get(name, name): rule for name, rule in self.rules.items()}
         columns = {renamed.get(name, name) for name in self.columns}

@@ -237,6 +237,16 @@ def test_other_names(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
         assert rows.columns[:3] == ["the key", "n", "value"]
         assert sorted(repr(tuple(row)) for row in rows.collect()) == _rows_of_server(shop, "t")
     assert read_history(lake, warehouse, "t").where("`the key` = 1").count() == 3
+    shop.execute(
+        'ALTER TABLE t RENAME k TO "the key"',  # as it is called in the warehouse
+        "ALTER TABLE t DROP v",
+        f"ALTER TABLE t ADD {value} text",
+        f"UPDATE t SET {value} = 'z' WHERE n IS NULL",
+    )
+    shop.capture()
+    replicate(lake, shop.directory, warehouse, into, history=True)
+    rows = read_current(lake, warehouse, "t").select("the key", "n", "w", "value")
+    assert sorted(repr(tuple(row)) for row in rows.collect()) == _rows_of_server(shop, "t")
     source = SourceServer(shop.dsn, shop.log().options.publications)
     with shop.capturing():
         (verdict,) = verify(lake, shop.directory, warehouse, source, ["public.t"], options=VerifyOptions(60.0, 60))
