@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,12 @@ def test_threads_have_the_local_properties_of_the_caller(theirs: Any) -> None:
         context.setLocalProperty(name, None)
 
 
+def _is_daemon(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):  # it has ended meanwhile
+        return any("daemon" in part for part in process.cmdline())
+    return False
+
+
 def test_sessions_share_the_daemon_of_python(theirs: Any) -> None:
     """A program that replicates every minute has not another one each time, of 250 MB each."""
     theirs.conf.set(ISOLATED, "true")  # as by default, in sessions of programs
@@ -108,7 +115,7 @@ def test_sessions_share_the_daemon_of_python(theirs: Any) -> None:
     def use(session: Any) -> int:
         session.range(2).mapInArrow(lambda batches: batches, "id long").count()
         driver = psutil.Process(session._jvm.java.lang.ProcessHandle.current().pid())
-        return len([each for each in driver.children() if any("daemon" in part for part in each.cmdline())])
+        return sum(map(_is_daemon, driver.children()))
 
     first = use(own_session(theirs, "a test"))
     assert first and use(own_session(theirs, "a test")) <= first  # one may have ended meanwhile
