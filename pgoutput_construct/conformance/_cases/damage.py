@@ -1,6 +1,5 @@
 """Cases of bytes that no server sends, and of what a client does not know."""
 
-import struct
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -55,10 +54,28 @@ def _relation(table: FakeTable) -> bytes:
 
 
 def _tuple(table: FakeTable, rest: bytes) -> bytes:
-    """Return an Insert whose tuple is what is given."""
-    return b"I" + struct.pack(">I", table.oid) + b"N" + rest
+    """Return an Insert whose tuple is what is given, in place of one without columns."""
+    return _built(m.Insert(None, table.oid, ()))[: -len(_COUNT)] + rest
 
 
+def _truncate(table: FakeTable, count: bytes) -> bytes:
+    """Return a Truncate of one table, with another number of tables."""
+    message = _built(m.Truncate(None, 0, (table.oid,)))
+    return message[:1] + count + message[1 + len(count) :]
+
+
+def _flagged(message: bytes) -> bytes:
+    """Return a message with another value of its flags, which are its first field."""
+    return message[:1] + b"\1" + message[2:]
+
+
+def _value(length: int) -> bytes:
+    """Return a column whose text has another length than it says."""
+    return _ONE[:1] + length.to_bytes(4, "big", signed=True) + b"short"
+
+
+_COUNT: Final = b"\0\2"
+"""The number of columns of the table."""
 _ONE: Final = b"t\0\0\0\x013"
 """A column with the text 3."""
 
@@ -67,7 +84,7 @@ _DAMAGED: Final[Mapping[str, tuple[_Damage, str, str]]] = {
     "insert-cut-in-length": (lambda table: _insert(table)[:12], _SHORT, "an Insert that ends within a length"),
     "insert-cut-in-oid": (lambda table: _insert(table)[:3], _SHORT, "an Insert that ends within its OID"),
     "insert-cut-before-column": (
-        lambda table: _tuple(table, b"\0\2" + _ONE),
+        lambda table: _tuple(table, _COUNT + _ONE),
         _SHORT,
         "an Insert that has fewer columns than it says",
     ),
@@ -75,7 +92,7 @@ _DAMAGED: Final[Mapping[str, tuple[_Damage, str, str]]] = {
     "update-without-new": (lambda table: _update(table)[:20], _SHORT, "an Update that ends after its old key"),
     "delete-cut": (lambda table: _delete(table)[:-1], _SHORT, "a Delete that ends within its key"),
     "truncate-cut": (
-        lambda table: b"T" + struct.pack(">IBI", 2, 0, table.oid),
+        lambda table: _truncate(table, b"\0\0\0\2"),
         _SHORT,
         "a Truncate that has fewer tables than it says",
     ),
@@ -90,24 +107,24 @@ _DAMAGED: Final[Mapping[str, tuple[_Damage, str, str]]] = {
         "pqformat.c pq_getmsgstring(): invalid string in message",
         "a Type that ends within a name",
     ),
-    "origin-cut": (lambda table: b"O\0\0\0\0", _SHORT, "an Origin that ends within its LSN"),
+    "origin-cut": (lambda table: _built(m.Origin(Lsn(0), ""))[:5], _SHORT, "an Origin that ends within its LSN"),
     "value-of-unknown-kind": (
-        lambda table: _tuple(table, b"\0\2" + _ONE + b"x"),
+        lambda table: _tuple(table, _COUNT + _ONE + b"x"),
         "proto.c logicalrep_read_tuple(): unrecognized data representation type",
         "a value of an unknown kind",
     ),
     "length-beyond-the-message": (
-        lambda table: _tuple(table, b"\0\2" + _ONE + b"t" + struct.pack(">i", 1000) + b"short"),
+        lambda table: _tuple(table, _COUNT + _ONE + _value(1000)),
         _SHORT,
         "a value whose length goes beyond the message",
     ),
     "negative-length": (
-        lambda table: _tuple(table, b"\0\2" + _ONE + b"t" + struct.pack(">i", -5) + b"short"),
+        lambda table: _tuple(table, _COUNT + _ONE + _value(-5)),
         "proto.c logicalrep_read_tuple(): palloc() refuses a negative size",
         "a value with a negative length",
     ),
     "huge-length": (
-        lambda table: _tuple(table, b"\0\2" + _ONE + b"t" + struct.pack(">i", 0x7FFFFFF0) + b"short"),
+        lambda table: _tuple(table, _COUNT + _ONE + _value(0x7FFFFFF0)),
         "mcxt.c: invalid memory alloc request size",
         "a value of 2 GiB in a message of a few bytes, without allocating that",
     ),
@@ -117,7 +134,7 @@ _DAMAGED: Final[Mapping[str, tuple[_Damage, str, str]]] = {
         "an Insert of 65,535 columns in a message of a few bytes",
     ),
     "huge-table-count": (
-        lambda table: b"T" + struct.pack(">IBI", 0x7FFFFFF0, 0, table.oid),
+        lambda table: _truncate(table, b"\x7f\xff\xff\xf0"),
         _SHORT,
         "a Truncate of 2 billion tables in a message of a few bytes, without allocating for them",
     ),
@@ -147,9 +164,7 @@ _DAMAGED: Final[Mapping[str, tuple[_Damage, str, str]]] = {
         "a Delete with a new row instead of an old one",
     ),
     "unknown-table": (
-        lambda table: (
-            _tuple(table, b"").replace(struct.pack(">I", table.oid), struct.pack(">I", 99_999)) + b"\0\2" + _ONE + _ONE
-        ),
+        lambda table: _built(m.Insert(None, 99_999, (b"3", b"3"))),
         "relation.c logicalrep_rel_open(): no relation map entry for remote relation ID",
         "a change of a table that was not described",
     ),
@@ -159,23 +174,27 @@ _DAMAGED: Final[Mapping[str, tuple[_Damage, str, str]]] = {
         "a Commit whose LSN is not that of its Begin",
     ),
     "commit-with-flags": (
-        lambda table: b"C\x01" + bytes(24),
+        lambda table: _flagged(_built(m.Commit(Lsn(0), Lsn(0), Timestamp(0)))),
         "proto.c logicalrep_read_commit(): unrecognized flags in commit message",
         "a Commit with unknown flags",
     ),
-    "commit-cut": (lambda table: b"C\0" + bytes(20), _SHORT, "a Commit that ends within its LSNs"),
+    "commit-cut": (
+        lambda table: _built(m.Commit(Lsn(0), Lsn(0), Timestamp(0)))[:-4],
+        _SHORT,
+        "a Commit that ends within its LSNs",
+    ),
     "begin-cut": (
-        lambda table: b"B" + struct.pack(">Q", 0x2000000) + bytes(9),
+        lambda table: _built(m.Begin(Lsn(0x2000000), Timestamp(0), 0))[:-3],
         _SHORT,
         "a Begin that ends within its xid",
     ),
     "begin-without-lsn": (
-        lambda table: b"B" + struct.pack(">QqI", 0, 0, 900),
+        lambda table: _built(m.Begin(Lsn(0), Timestamp(0), 900)),
         "proto.c logicalrep_read_begin(): final_lsn not set in begin message",
         "a Begin without an LSN",
     ),
     "stop-outside-of-streams": (
-        lambda table: b"E",
+        lambda table: m.StreamStop.TAG,
         "worker.c apply_handle_stream_stop(): STREAM STOP message without STREAM START",
         "a Stream Stop without a Stream Start",
     ),
