@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.affected_tests import affected_tests
+from tools.affected_tests import UnknownBranchError, affected_tests
 from tools.suite import Run, left_over
 
 ROOT = Path(__file__).parents[1]
@@ -100,5 +100,5 @@ def test_nothing_changed(clone: Path) -> None:
 
 def test_no_branch_to_compare_with(clone: Path) -> None:
     """A clone of one branch alone has no other: the error says how to get it."""
-    with pytest.raises(LookupError, match=r"there is no branch absent .*: git fetch origin absent:absent"):
+    with pytest.raises(UnknownBranchError, match=r"there is no branch absent .*: git fetch origin absent:absent"):
         affected_tests(clone, "absent")

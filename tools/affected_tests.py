@@ -8,7 +8,7 @@ from typing import Final
 
 import grimp
 
-__all__ = ["affected_tests"]
+__all__ = ["UnknownBranchError", "affected_tests"]
 
 _ROOTS: Final = ("pgoutput_construct", "tools", "tests")
 _TESTS: Final = "tests"
@@ -26,6 +26,10 @@ _OF_FILES: Final = {
 """The tests of files that nobody imports."""
 
 
+class UnknownBranchError(Exception):
+    """There is no branch to compare with."""
+
+
 def affected_tests(clone: Path, base: str = _BASE) -> list[str]:
     """Return the files of tests that a change can affect, or the folder of all of them.
 
@@ -37,7 +41,7 @@ def affected_tests(clone: Path, base: str = _BASE) -> list[str]:
         base: The other branch.
 
     Raises:
-        LookupError: Git does not know the other branch, as in a clone of one branch alone.
+        UnknownBranchError: Git does not know the other branch, as in a clone of one branch alone.
     """
     changed = sorted(_changed(clone, base))
     if any(path.startswith(_EVERYTHING) for path in changed):
@@ -62,7 +66,7 @@ def _changed(clone: Path, base: str) -> Iterator[str]:
         start = _git(clone, "merge-base", "HEAD", base)
     except subprocess.CalledProcessError as error:
         reason = error.stderr.strip() or "it has no commit in common with it"
-        raise LookupError(
+        raise UnknownBranchError(
             f"there is no branch {base} to compare with: {reason}: git fetch origin {base}:{base}"
         ) from error
     for arguments in (["diff", "--name-only", *start], ["ls-files", "--others", "--exclude-standard"]):

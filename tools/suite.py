@@ -21,7 +21,7 @@ from typing import Any, Final, NoReturn
 
 import psutil
 
-from tools.affected_tests import affected_tests
+from tools.affected_tests import UnknownBranchError, affected_tests
 
 __all__ = ["CHECKS", "FETCHES", "Run", "main"]
 
@@ -76,7 +76,7 @@ def _run(run: "Run", given: Sequence[str], quick: bool, changed: bool) -> int:
     if changed:
         try:
             tests = affected_tests(_CLONE)
-        except LookupError as error:
+        except UnknownBranchError as error:
             print(f"tools/test --changed: {error}", file=sys.stderr)
             return 2
         print(f"== {len(tests)} files of tests import what has changed", flush=True)
