@@ -315,18 +315,10 @@ def _parse_columns(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _parse_masking(text: str) -> tuple[str, str]:
+def _parse_column_value(text: str) -> tuple[str, str]:
     found = _COLUMN_VALUE.fullmatch(text)
     if found is None:
-        raise ValueError("a mask must be TABLE.COLUMN=MASK")  # without the text: it may have a salt
-    split_column(found[1])
-    return found[1], found[2]
-
-
-def _parse_renaming(text: str) -> tuple[str, str]:
-    found = _COLUMN_VALUE.fullmatch(text)
-    if found is None or not found[2]:
-        raise ValueError(f"{text!r} must be TABLE.COLUMN=NAME")
+        raise ValueError("it must be TABLE.COLUMN=VALUE")  # without the text: a mask may have a salt
     split_column(found[1])
     return found[1], found[2]
 
@@ -335,9 +327,9 @@ KEY_VALUE: Final = _Parsed("name=value", _parse_key_value)
 PARTITIONING: Final = _Parsed("table=field,...", _parse_partitioning)
 COLUMNS: Final = _Parsed("table.column,...", _parse_columns)
 """Columns, separated by commas."""
-MASKING: Final = _Parsed("table.column=mask", _parse_masking)
+MASKING: Final = _Parsed("table.column=mask", _parse_column_value)
 """A column and its mask."""
-RENAMING: Final = _Parsed("table.column=name", _parse_renaming)
+RENAMING: Final = _Parsed("table.column=name", _parse_column_value)
 """A column and another name for it."""
 LISTEN: Final = _Parsed("[host:]port", _parse_listen)
 TABLE: Final = _Parsed("schema.table", normal_name)

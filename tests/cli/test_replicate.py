@@ -72,7 +72,7 @@ def test_formats() -> None:
 @pytest.mark.parametrize(
     ("options", "status", "problem"),
     [
-        (("--mask", "SALT"), 2, "a mask must be TABLE.COLUMN=MASK"),
+        (("--mask", "SALT"), 2, "it must be TABLE.COLUMN=VALUE"),
         (("--mask", "email=sha256(SALT)"), 2, "a column is named schema.table.column as in SQL"),
         (("--mask", "public.t.a.b.email=sha256(SALT)"), 2, "a column is named schema.table.column as in SQL"),
         (
@@ -83,6 +83,9 @@ def test_formats() -> None:
         (("--mask", "public.x.a=SALT"), 1, "the mask of public.x.a: it is no mask"),
         (("--mask", "x.a=sha256(SALT)", "--mask", "public.x.A=null"), 1, "public.x.a: a column has one rule"),
         (("--mask", "x.a=sha256(SALT)", "--exclude-columns", "x.b, x.a"), 1, "public.x.a: a column has one rule"),
+        (("--rename-column", "x.a=b", "--mask", "public.x.A=null"), 1, "public.x.a: a column has one rule"),
+        (("--rename-column", "x.a="), 1, "x.a: the name of a column is not empty"),
+        (("--rename-column", "x.a"), 2, "it must be TABLE.COLUMN=VALUE"),
         (("--exclude-columns", "x.b,,x.a"), 2, "is not a list of names"),
         (("--exclude-columns", "b"), 2, "a column is named schema.table.column"),
     ],
