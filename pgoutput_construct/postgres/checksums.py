@@ -84,7 +84,7 @@ class SourceColumn(NamedTuple):
     salt: int = -1
     """The number of the mask's salt in the temporary table of salts."""
     source: str = ""
-    """Its name on the server, where that is another one; "" for the same."""
+    """Its name on the server."""
 
 
 _BYTES: Final = sql.SQL("'\\x' || encode({send}({value}), 'hex')")
@@ -215,20 +215,17 @@ class HeldSnapshot:
         published = self._filter(namespace, name)
         if published is None:
             return f"it is no longer published by {', '.join(self.publications)}"
-        fields = zip(columns, own, strict=True)
-        found = tuple(
-            self._column(field, masks.get(field.name), *types[source])._replace(source=source)
-            for field, source in fields
-        )
+        named = zip(columns, own, strict=True)
+        found = tuple(self._column(field, source, masks.get(field.name), *types[source]) for field, source in named)
         table = sql.SQL("{}{}").format(sql.SQL("" if is_partitioned else "ONLY "), sql.Identifier(namespace, name))
         return SourceTable(self.connection, qualified_name(namespace, name), table, found, published)
 
     def _column(
-        self, field: pa.Field, mask: Mask | None, name: str, element: str | None, oid: int, send: str
+        self, field: pa.Field, source: str, mask: Mask | None, name: str, element: str | None, oid: int, send: str
     ) -> SourceColumn:
         has_text = not self.binary or oid not in BUILTIN_TYPES or name in TEXT_WRITERS or send == _NO_SEND
         salt = -1 if mask is None or mask.salt is None else self.salts.index(mask.salt)
-        return SourceColumn(field.name, name, element, field.type, None if has_text else send, mask, salt)
+        return SourceColumn(field.name, name, element, field.type, None if has_text else send, mask, salt, source)
 
     def _filter(self, namespace: str, name: str) -> str | None:
         """Return the combined row filter: a row is published if any publication publishes it. None for no table."""
@@ -349,8 +346,8 @@ class SourceTable:
         return sql.SQL(", ").join(canonical(columns[name]) for name in names)
 
     def _fetch(self, query: sql.SQL, **parts: sql.Composable) -> list[tuple[Any, ...]]:
-        names = ((each.source or each.name, each.name) for each in self.columns)
-        columns = sql.SQL(", ").join(sql.SQL("{} AS {}").format(*map(sql.Identifier, pair)) for pair in names)
+        names = (map(sql.Identifier, (each.source, each.name)) for each in self.columns)
+        columns = sql.SQL(", ").join(sql.SQL("{} AS {}").format(*pair) for pair in names)
         table = sql.SQL("(SELECT {} FROM {} WHERE {}) published").format(columns, self.table, sql.SQL(self.where))
         text = query.format(table=table, **parts).as_string(None)
         return fetch(self.connection, text, doing=f"{self.title} cannot be read")

@@ -1,10 +1,12 @@
-"""The canonical texts of values on a server, by their types there and in Arrow."""
+"""What is compared of a server: the texts of values by their types there and in Arrow, and columns by their names."""
 
 import pyarrow as pa
 import pytest
 
+from pgoutput_construct.columnar.row_checksums import ByHash
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.postgres.checksums import SourceColumn, canonical
+from pgoutput_construct.postgres.checksums import SourceColumn, SourceServer, SourceTable, canonical
+from tests.postgres.shop import Shop
 
 DECIMAL = pa.decimal128(12, 10)
 UUID = "00000000-0000-0000-0000-0000000000ff"
@@ -44,3 +46,27 @@ def test_texts(
         assert connection.execute(f"SELECT {expression} FROM (SELECT {literal} AS v) rows".encode()).fetchone() == (
             text,
         )
+
+
+@pytest.mark.server
+def test_columns_that_have_other_names(shop: Shop) -> None:
+    """Names that are exchanged, one that another column of the server has, and a filter by the names there."""
+    shop.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, a text, b text, c text)",
+        "INSERT INTO t VALUES (1, 'of a', 'of b', 'of c'), (2, 'x', 'y', 'of b')",
+        "CREATE PUBLICATION partly FOR TABLE t WHERE (c = 'of c')",
+    )
+    columns = pa.schema({name: pa.string() for name in ("b", "a", "c")})
+    with shop.connect() as connection, SourceServer(shop.dsn, ["partly"]).held() as held:
+        (oid,) = connection.execute("SELECT 't'::regclass::oid::bigint").fetchone() or ()
+        for sources, expected in (
+            ({"b": "a", "a": "b"}, ("of a", "of b", "of c")),
+            ({"b": "a", "a": "c", "c": "b"}, ("of a", "of c", "of b")),
+            ({"b": "b"}, ("of b", "of a", "of c")),
+        ):
+            table = held.table(oid, columns, {}, sources)
+            assert isinstance(table, SourceTable)
+            ((texts, _),) = table.digests(ByHash(("a",), 1), 0, columns.names)
+            assert texts == expected
+        problem = held.table(oid, columns, {}, {"c": "d"})
+    assert problem == "it was altered on the server: it no longer has the columns d"

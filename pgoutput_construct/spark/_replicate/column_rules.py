@@ -100,7 +100,7 @@ class Rule:
         """What is done with the column, as a part of a sentence."""
         if self.mask is not None:
             return f"masked by {self.mask.kind}"
-        return self.label or "as at the source"
+        return self.label or "without a rule"
 
     @property
     def keeps_keys(self) -> bool:

@@ -249,8 +249,9 @@ class WarehouseTables:
         self._missing, self._reasons, self._step_seconds = {}, {}, {"stage": 0.0, "write": 0.0}
         self._known.begin()
         check_same_log(log.log, replace(self._known.progress, seq=-1), self._warehouse)
-        log, masks, _, self._rules = self._rules.applied_to(log)
-        log = self._layout.applied_to(log, self._sink.naming.prefix)
+        ruled = self._rules.applied_to(log)
+        masks, self._rules = ruled.masks, ruled.rules
+        log = self._layout.applied_to(ruled.log, self._sink.naming.prefix)
         self._known.progress = replace(self._known.progress, log=identity_of(log.log), rules=self._rules.to_notes())
         coverage, mine = Coverage(self._known.progress, log.opened.index.first_seq), self._known.own
         early = _awaiting_copies(log, mine.values(), lacking)

@@ -199,6 +199,9 @@ def test_refusals(spark: Any, shop: Shop, into: str, tmp_path: Path, caplog: pyt
     refused(r"public\.person: id is in the key .* cannot be excluded: mask it by sha256", "person.id")
     refused(r"public\.place: since is in the key .* cannot be masked by null", masks={"place.since": "null"})
     refused(r"public\.person\.email: a column has one rule", "person.email", masks={"public.person.email": "null"})
+    another: Any = {"rename_columns": {"public.person.email": "mail"}}
+    refused(r"public\.person\.email: a column has one rule", masks={"person.email": "null"}, **another)
+    refused(r"person\.email: the name of a column is not empty", rename_columns={"person.email": ""})
     refused(r"the mask of public\.person\.email: it is no mask: write sha256", masks={"person.email": SALT})
     refused("a column is named schema.table.column", masks={f"email={SALT}": "null"})
     refused(r"no variable NO_SUCH", masks={"person.email": "sha256($NO_SUCH)"})
@@ -211,9 +214,9 @@ def test_refusals(spark: Any, shop: Shop, into: str, tmp_path: Path, caplog: pyt
     other = r"public\.person\.email is masked with another salt: omit .*--resync public\.person"
     refused(other, masks={"person.email": "sha256(another)"})
     refused(r"public\.person\.email is masked by sha256 there, not masked by null: ", masks={"person.email": "null"})
-    refused(r"public\.person\.plain is as at the source there, not excluded: omit", "person.plain", **again)
+    refused(r"public\.person\.plain is without a rule there, not excluded: omit", "person.plain", **again)
     mask = {"person.password": "plain", **again["masks"]}
-    refused(r"public\.person\.password is excluded there, not as at the source: omit", masks=mask)
+    refused(r"public\.person\.password is excluded there, not without a rule: omit", masks=mask)
     shop.execute("CREATE TABLE later (id int PRIMARY KEY, secret text)", "INSERT INTO later VALUES (1, 'PLAIN')")
     shop.execute("UPDATE person SET email = 'PLAINx' WHERE id = 1")
     shop.capture(snapshot=True)
