@@ -111,10 +111,29 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.driver.memory": "1g",  # several may run at the same time
         "spark.sql.warehouse.dir": warehouse,
     }
+    _remember_classes()
     jars: Any = {} if missing_jars() else {"into": LAKES, "warehouse": WAREHOUSE}
     session = spark_session("local[2]", settings, "tests", **jars)
     yield session
     session.stop()
+
+
+def _remember_classes() -> None:
+    """Have Py4J remember which class a name is: it looks for ``PythonUtils`` in all jars, for each imported package.
+
+    A class stays what it is; a name that is none may become one by a later import.
+    """
+    from py4j.java_gateway import JavaClass, JVMView
+
+    look_up = JVMView.__getattr__
+
+    def class_or_package(view: JVMView, name: str) -> Any:
+        found = look_up(view, name)
+        if isinstance(found, JavaClass):
+            vars(view)[name] = found  # is found before __getattr__ is called
+        return found
+
+    JVMView.__getattr__ = class_or_package
 
 
 @pytest.fixture

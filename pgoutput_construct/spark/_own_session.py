@@ -142,11 +142,16 @@ def _new_session(spark: SparkSession) -> SparkSession:
 
 
 def settings_of(spark: SparkSession) -> dict[str, str]:
-    """Return what ``conf.getAll`` does, in one call of the JVM instead of three for each setting."""
+    """Return what ``conf.getAll`` does, without three calls of the JVM for each setting."""
     session: Any = spark
-    mapper = getattr(session._jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
-    found: dict[str, str] = json.loads(mapper.writeValueAsString(session._jsparkSession.conf().getAllAsJava()))
-    return found
+    return java_map(session._jvm, session._jsparkSession.conf().getAllAsJava())
+
+
+def java_map(jvm: Any, found: Any) -> dict[str, str]:
+    """Return a map of Java whose keys and values are texts, in one call of the JVM."""
+    mapper = getattr(jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
+    texts: dict[str, str] = json.loads(mapper.writeValueAsString(found))
+    return texts
 
 
 def _is_carried(name: str) -> bool:

@@ -16,6 +16,7 @@ from tests.postgres.shop import Shop, wait_until
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 
+@pytest.mark.long
 def test_a_log_in_an_object_store(spark: Any, server18: EmbeddedServer, s3_address: str, tmp_path: Path) -> None:
     """What the source has is what comes out, though the capture was killed on the way; executors read the address."""
     with Shop.create(server18, "on_s3", tmp_path) as shop:

@@ -116,7 +116,7 @@ def test_net_changes(spark: Any) -> None:
     run()
 
 
-@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("full", [pytest.param(False, marks=pytest.mark.long), True])
 def test_rows_that_have_not_ended(spark: Any, full: bool) -> None:
     """Those of a history are the state, with values that were sent to rows under other keys, also in a batch before."""
 

@@ -98,6 +98,7 @@ def _altered() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.long)])
+@pytest.mark.long
 def test_rows_that_ended_before(spark: Any, shop: Shop, tmp_path: Path, ansi: str) -> None:
     """They have the same values in a history that was written in other types, and in the changes that the log has."""
     settings = {"spark.sql.ansi.enabled": ansi, "spark.sql.session.timeZone": "Europe/Berlin"}

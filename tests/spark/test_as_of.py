@@ -13,7 +13,9 @@ from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
 
-@pytest.mark.parametrize("name", ["18-v4-text", "16-v1-text", "18-v2-binary"])
+@pytest.mark.parametrize(
+    "name", ["18-v4-text", *(pytest.param(name, marks=pytest.mark.long) for name in ("16-v1-text", "18-v2-binary"))]
+)
 def test_as_of_a_seq(tmp_path: Path, recordings: dict[str, Recording], name: str) -> None:
     """Where transactions ended, and amid one, it has what a log has that was written up to there."""
     recording = recordings[name]

@@ -117,6 +117,7 @@ def test_executors_that_are_lost(folder: Path, master: str) -> None:
     assert done.stdout == "True [('5', 'z', 'A')]\n", done.stderr[-4000:]
 
 
+@pytest.mark.long
 def test_a_worker_that_lacks_the_package(folder: Path, master: str) -> None:
     """The error says which module, and where it is to be installed."""
     python = folder / "python"

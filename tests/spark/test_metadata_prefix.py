@@ -127,6 +127,7 @@ def test_the_data_source(session: Any, shop: Shop) -> None:
         session.read.format("pgoutput").options(path=options["path"], view="events", metadataPrefix="pg_").load()
 
 
+@pytest.mark.long
 def test_a_stream(session: Any, shop: Shop, tmp_path: Path) -> None:
     """Micro-batches have the columns, and the rows, that a batch has; the next run has what came since."""
     register(session)
@@ -151,6 +152,7 @@ def test_a_stream(session: Any, shop: Shop, tmp_path: Path) -> None:
     assert [row["pg_before"] for row in found if row["_op"] == "late"] == [None]
 
 
+@pytest.mark.long
 def test_commands(shop: Shop, session: Any, tmp_path: Path) -> None:
     """``pgoutput tables`` writes under a prefix; verify compares the tables, whatever their columns are called."""
     warehouse = tmp_path / "wh"

@@ -185,6 +185,7 @@ def test_what_cannot_be_compared(spark: Any, shop: Shop, warehouse: Path, tmp_pa
         verdicts(spark, shop, tmp_path)
 
 
+@pytest.mark.long
 def test_generated_columns_that_are_not_published(spark: Any, shop: Shop, tmp_path: Path) -> None:
     """replicate, verify and log name them; nothing differs, and none of the commands fails."""
     shop.execute(

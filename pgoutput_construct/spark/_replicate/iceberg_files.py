@@ -7,7 +7,7 @@ row has NULL in it, as an identifier field must be.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.spark._log_view.change_columns import quoted
+from pgoutput_construct.spark._own_session import java_map
 from pgoutput_construct.spark._replicate.sink import PresentFile
 
 _FIELD_ID: Final = b"PARQUET:field_id"
@@ -92,13 +93,13 @@ class IcebergTable:
     def ever_partitioned_by(self) -> set[str | None]:
         """The columns by which it ever was partitioned, None for one that it has no more."""
         schema = self._table.schema()
-        fields = (field for spec in self._table.specs().values() for field in spec.fields())
+        fields = (field for spec in _items(self._table.specs().values()) for field in _items(spec.fields()))
         return {schema.findColumnName(field.sourceId()) for field in fields}
 
     @property
     def properties(self) -> dict[str, str]:
         """Its properties."""
-        return dict(self._table.properties())
+        return java_map(self._jvm, self._table.properties())
 
     @property
     def columns(self) -> StructType:
@@ -130,8 +131,8 @@ class IcebergTable:
         found = list[PresentFile]()
         scan = self._table.newScan().planFiles()
         try:
-            for task in scan.iterator():
-                deletes = [_place_of(each, folder) for each in task.deletes() if _has_positions(each)]
+            for task in _items(scan):
+                deletes = [_place_of(each, folder) for each in _items(task.deletes()) if _has_positions(each)]
                 name = _place_of(task.file(), folder)
                 if name is None or None in deletes or len(deletes) < task.deletes().size():
                     return None
@@ -228,7 +229,7 @@ class IcebergTable:
         for name in key:
             fields.add(name)
             update = update.requireColumn(name)
-        for field in self._table.schema().columns():
+        for field in _items(self._table.schema().columns()):
             if field.isRequired() and field.name() not in key:
                 update = update.makeColumnOptional(field.name())
         update.setIdentifierFields(fields).commit()
@@ -241,6 +242,16 @@ def _jvm_of(spark: SparkSession) -> Any:
 def _session_of(spark: SparkSession) -> Any:
     session: Any = spark
     return session._jsparkSession
+
+
+def _items(found: Any) -> Iterator[Any]:
+    """Yield what a collection of Java has.
+
+    Py4J's own loop ends by an exception of Java, which PySpark compares with thirteen classes by their names.
+    """
+    iterator = found.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
 
 
 def _has_positions(file: Any) -> bool:

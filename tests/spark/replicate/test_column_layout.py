@@ -59,7 +59,13 @@ def _check(spark: Any, shop: Shop, warehouse: Path, names: Collection[str], *add
         assert differs is None, f"{name}: {differs}"
 
 
-@pytest.mark.parametrize("options", [{"metadata_columns": "none", "untyped": "needed"}, {"metadata_columns": "all"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metadata_columns": "none", "untyped": "needed"},
+        pytest.param({"metadata_columns": "all"}, marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("chosen", [("keyed", "endless"), pytest.param((), marks=pytest.mark.long)], ids=["few", "all"])
 def test_batch_by_batch(
     lake: Any, shop: Shop, into: str, tmp_path: Path, options: dict[str, str], chosen: tuple[str, ...]

@@ -248,6 +248,7 @@ def test_other_rules(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET, indirect=True)
+@pytest.mark.long
 def test_killed_batches(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """A batch that is interrupted after its data, and one before its end, is completed with the same masks."""
     warehouse = tmp_path / "wh"
@@ -293,6 +294,7 @@ def test_renamed_before_the_catalog_is_read(
 
 
 @pytest.mark.parametrize("into", ["parquet"], indirect=True)
+@pytest.mark.long
 def test_missing_rows(spark: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """Reports of changes whose rows do not exist have masked values, too; so have errors."""
     warehouse, rules = tmp_path / "wh", {"masks": MASKS, "exclude_columns": EXCLUDED}
@@ -324,6 +326,7 @@ def test_plans(spark: Any, shop: Shop, into: str) -> None:
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET, indirect=True)
 @pytest.mark.parametrize("more", [False, pytest.param(True, marks=pytest.mark.long)], ids=["known", "unknown"])
+@pytest.mark.long
 def test_verify(lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: bool) -> None:
     """Masks are applied to the rows of the server, and of what changed since; without salts the rest is compared."""
     warehouse, salted = tmp_path / "wh", {"public.place.since": f"sha256({SALT})"}
@@ -364,6 +367,7 @@ def test_verify(lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("into", ["parquet"], indirect=True)
+@pytest.mark.long
 def test_pruned_log(spark: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """Columns and tables are known by their numbers where the log has their former names no more."""
     warehouse, rules = tmp_path / "wh", {"masks": {"person.email": f"sha256({SALT})", "visit.email": "null"}}

@@ -217,24 +217,17 @@ _UNBEGUN: Final = (Moment.BEFORE_INTENT, Moment.AFTER_INTENT)
 SHORT: Final = {
     Case("together", "parquet", 0, Moment.AFTER_INTENT),
     Case("together", "parquet", 1, Moment.AFTER_COMMIT),
-    Case("together", "parquet", 1, Moment.BEFORE_INTENT),
-    Case("parts", "parquet", 0, Moment.AMID_COMMIT),
     Case("parts", "parquet", 1, Moment.BEFORE_NOTE),
     Case("soft", "parquet", 1, Moment.AMID_COMMIT),
     Case("few", "delta", 0, Moment.AMID_COMMIT),
-    Case("few", "delta", 0, Moment.BEFORE_INTENT),
     Case("few", "delta", 1, Moment.AFTER_COMMIT),
-    Case("few", "delta", 0, Moment.BEFORE_NOTE),
-    Case("few", "delta", 0, Moment.AFTER_INTENT),
-    Case("few", "iceberg", 0, Moment.BEFORE_NOTE),
     Case("few", "iceberg", 1, Moment.BEFORE_INTENT),
-    Case("few", "iceberg", 1, Moment.AMID_COMMIT),
     Case("merged", "iceberg", 1, Moment.AFTER_COMMIT),
     Case("deletes", "iceberg", 1, Moment.BEFORE_NOTE),
     Case("branch", "iceberg", 1, Moment.AMID_COMMIT),
     Case("shared", "iceberg", 1, Moment.AFTER_INTENT),
 }
-"""Each producer, and each moment in each format: the others are long."""
+"""Each producer, and each moment: the others are long."""
 
 
 def _omission(case: Case) -> str:

@@ -26,11 +26,11 @@ from tests.crashes import Moment, before, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
 from tests.spark.replicate.test_table_readers import TABLES as ALL_TYPES
-from tests.table_formats import ALL_FORMATS
+from tests.table_formats import SHORT_WITHOUT_DELTA
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
-LAKES = ALL_FORMATS[1:]
+LAKES = SHORT_WITHOUT_DELTA[1:]
 DAMAGED: Any = pytest.raises(PySparkException, match="damaged")
 COMMITS = {"delta": PlainDeltaTable, "iceberg": IcebergTable}
 
@@ -135,6 +135,7 @@ def test_rows_that_the_driver_cannot_take(spark: Any, tmp_path: Path) -> None:
         conf.set(limit, before)
 
 
+@pytest.mark.long
 def test_a_table_of_delta_lake_that_is_not_plain(
     lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +211,7 @@ def test_more_rows(
     check_equal(lake, shop, warehouse, ["t"])
 
 
+@pytest.mark.long
 def test_how_long_versions_are_retained(lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int]) -> None:
     """Replaced files of Delta Lake stay for readers that began with them; then those of the latest commit are left."""
     shop.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
@@ -236,8 +238,8 @@ def _fill(shop: Shop) -> None:
 
 
 def _have_none_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no table overwritten because it is tiny, and each when it has twelve files."""
-    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows._FILES", 12)
+    """Have no table overwritten because it is tiny, and each when it has six files."""
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows._FILES", 6)
     monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows.TINY", 0)
 
 
@@ -250,7 +252,7 @@ def test_deletes_by_position(
     warehouse, counts = tmp_path / "wh", list[int]()
     replicate(lake, shop.directory, warehouse, "iceberg")
     chance = random.Random(7)
-    for number in range(9):
+    for number in range(5):
         low = chance.randrange(2900)
         shop.execute(
             f"UPDATE t SET v = 'u{number}' WHERE id BETWEEN {low} AND {low + 60}",
@@ -263,8 +265,8 @@ def test_deletes_by_position(
         check_equal(lake, shop, warehouse, ["t"])
         table = _iceberg_table(lake, warehouse)
         counts.append(lake.sql(f"SELECT * FROM {table}.delete_files").count())
-    assert len(overwritten) == 9 and min(overwritten) > 2900
-    assert counts == [1, 2, 3, 4, 5, 6, 0, 1, 2]
+    assert len(overwritten) == 5 and min(overwritten) > 2900
+    assert counts == [1, 2, 3, 0, 1]
     lake.sql(f"DELETE FROM {table} WHERE false")
     maintain(lake, warehouse, retention=Retention(age=0, count=1, grace=0))
     check_equal(lake, shop, warehouse, ["t"])
@@ -294,11 +296,11 @@ def test_deletes_by_position_among_others(
             replicate(lake, shop.directory, warehouse, "iceberg")
     replicate(lake, shop.directory, warehouse, "iceberg")
     check_equal(lake, shop, warehouse, ["t"])
-    for number in range(8):  # of which each has deletes alone
+    for number in range(4):  # of which each has deletes alone
         shop.execute(f"DELETE FROM t WHERE id % 250 = {number + 6}")
         shop.capture()
         replicate(lake, shop.directory, warehouse, "iceberg")
-        assert lake.sql(f"SELECT * FROM {table}.delete_files").count() < 12
+        assert lake.sql(f"SELECT * FROM {table}.delete_files").count() < 6
     check_equal(lake, shop, warehouse, ["t"])
     shop.execute("UPDATE t SET v = 'most'")
     shop.capture()

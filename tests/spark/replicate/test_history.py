@@ -10,7 +10,7 @@ from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import read_history, replicate, step_writer
 from tests.spark.test_copies import DESCRIBED, Log
 from tests.spark.test_phases import delete, insert, relation, update
-from tests.table_formats import SHORT_IN_PARQUET
+from tests.table_formats import SHORT_IN_PARQUET, SHORT_WITHOUT_DELTA
 
 pytestmark = pytest.mark.spark
 
@@ -91,7 +91,7 @@ def test_a_commit_at_the_lsn_of_a_snapshot(lake: Any, tmp_path: Path, into: str)
     ]
 
 
-@pytest.mark.parametrize("into", ["parquet", pytest.param("delta", marks=pytest.mark.long), "iceberg"])
+@pytest.mark.parametrize("into", SHORT_WITHOUT_DELTA)
 def test_a_change_that_is_recorded_before_a_new_copy_is_complete(lake: Any, tmp_path: Path, into: str) -> None:
     """Its snapshot is older than the change: the history has the row once, and it has not ended."""
     log = Log(tmp_path / "log")
@@ -110,6 +110,7 @@ def test_a_change_that_is_recorded_before_a_new_copy_is_complete(lake: Any, tmp_
     ]
 
 
+@pytest.mark.long
 def test_a_text_of_a_row_that_moves_twice(lake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the type of a column does not hold comes along with an unsent value, though no change of the batch has it.
 

@@ -20,13 +20,14 @@ from pgoutput_construct.spark._replicate.warehouse_notes import Unnoted, Warehou
 from tests.crashes import Moment, before, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
+from tests.table_formats import SHORT_WITHOUT_DELTA
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 TABLES = ("account", "entry")
 
 
-@pytest.fixture(params=(pytest.param("delta", marks=pytest.mark.long), "iceberg"))
+@pytest.fixture(params=SHORT_WITHOUT_DELTA[1:])
 def into(request: pytest.FixtureRequest, lake: Any) -> str:
     """Each format in turn."""
     return str(request.param)
@@ -56,7 +57,7 @@ def _move(shop: Shop, number: int) -> None:
     shop.capture(snapshot=True)
 
 
-@pytest.mark.parametrize("into", ["parquet", pytest.param("delta", marks=pytest.mark.long), "iceberg"])
+@pytest.mark.parametrize("into", SHORT_WITHOUT_DELTA)
 def test_nothing_is_left_of_tables_without_a_note(
     lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,7 +98,7 @@ def test_nothing_is_left_of_tables_without_a_note(
     assert _data(warehouse) == stored
 
 
-@pytest.mark.parametrize("into", ["parquet", pytest.param("delta", marks=pytest.mark.long), "iceberg"])
+@pytest.mark.parametrize("into", SHORT_WITHOUT_DELTA)
 def test_what_others_have_stays(
     lake: Any, shop: Shop, into: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -17,7 +17,7 @@ from pgoutput_construct.spark._replicate.batch_plan import Reporter
 from tests.postgres.shop import PUBLICATION, Shop
 from tests.spark.replicate.rounds import check_equal
 from tests.spark.replicate.test_table_readers import TABLES as ALL_TYPES
-from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
+from tests.table_formats import SHORT_IN_PARQUET, SHORT_WITHOUT_DELTA
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -42,7 +42,7 @@ def _files(warehouse: Path, name: str = "") -> set[Path]:
     return {path for path in warehouse.rglob(f"*{name}*/**/*.parquet") if WRITTEN_BY_TASKS.fullmatch(path.name)}
 
 
-@pytest.mark.parametrize("into", ALL_FORMATS)
+@pytest.mark.parametrize("into", SHORT_WITHOUT_DELTA)
 def test_all_types(
     lake: Any, shop: Shop, tmp_path: Path, into: str, at_once: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,7 +103,7 @@ def test_large_batches(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None
     assert not _files(recorded)
 
 
-@pytest.mark.parametrize("into", ALL_FORMATS[1:])
+@pytest.mark.parametrize("into", SHORT_WITHOUT_DELTA[1:])
 def test_rows_that_are_larger_than_the_heap(
     lake: Any, shop: Shop, tmp_path: Path, into: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +115,7 @@ def test_rows_that_are_larger_than_the_heap(
     assert read_current(lake, tmp_path / "wh", "t").selectExpr("max(length(v))").first()[0] == 5 << 20
 
 
-@pytest.mark.parametrize("into", ALL_FORMATS)
+@pytest.mark.parametrize("into", SHORT_WITHOUT_DELTA)
 def test_rows_that_lack_values(lake: Any, shop: Shop, tmp_path: Path, into: str, at_once: None) -> None:
     """Rows that enter a row filter come as inserts, without their unchanged TOASTed values: they are not new rows."""
     name = sql.Identifier(PUBLICATION).as_string()
@@ -138,7 +138,7 @@ def test_rows_that_lack_values(lake: Any, shop: Shop, tmp_path: Path, into: str,
     assert _files(warehouse) == known
 
 
-@pytest.mark.parametrize("into", ALL_FORMATS)
+@pytest.mark.parametrize("into", SHORT_WITHOUT_DELTA)
 def test_changes_that_the_index_does_not_tell(
     lake: Any, shop: Shop, tmp_path: Path, into: str, at_once: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +183,7 @@ def test_a_task_that_writes_after_the_batch_gave_it_up(
     assert _files(warehouse) and not late.exists()
 
 
-@pytest.mark.parametrize("into", ALL_FORMATS)
+@pytest.mark.parametrize("into", SHORT_WITHOUT_DELTA)
 def test_files_that_cannot_be_written(
     lake: Any, shop: Shop, tmp_path: Path, into: str, at_once: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

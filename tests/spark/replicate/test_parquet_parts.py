@@ -117,6 +117,7 @@ def test_parts_that_add_up(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: 
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_maintained_parts(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a tenth was replaced, the base is written again; batches of the same process continue with it."""
     warehouse, done = tmp_path / "wh", list[MaintenanceReport]()
@@ -343,6 +344,7 @@ def test_a_lost_note_of_the_progress(spark: Any, shop: Shop, tmp_path: Path) -> 
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_table_that_shrinks(spark: Any, shop: Shop, tmp_path: Path) -> None:
     """Its base is written again, and what was deleted is not kept."""
     warehouse = tmp_path / "wh"

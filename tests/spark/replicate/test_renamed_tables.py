@@ -271,6 +271,7 @@ def test_a_new_table_with_the_former_name(place: Lake) -> None:
     place.check("a", "b", "c")
 
 
+@pytest.mark.long
 def test_reasons(place: Lake) -> None:
     """A batch says of each table that is written as a whole why it is."""
     assert place.replicate().reasons == {"public.a": "it is new", "public.b": "it is new"}

@@ -206,6 +206,7 @@ def test_tables(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
 @pytest.mark.server
 @pytest.mark.spark
 @pytest.mark.parametrize("into", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
+@pytest.mark.long
 def test_other_names(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """Columns of the key, too, have another name in the warehouse, whatever becomes of them at the source."""
     warehouse = tmp_path / "wh"

@@ -210,6 +210,7 @@ def test_columns_of_the_whole(
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_columns_that_the_whole_cannot_have(tenants: Tenants) -> None:
     """They are the error of the schema that adds the second one; the others are brought up to date."""
     one, two = ("1a", "_1a") if tenants.into == "iceberg" else ("x", "X")
@@ -228,6 +229,7 @@ def test_columns_that_the_whole_cannot_have(tenants: Tenants) -> None:
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_wider_types(tenants: Tenants) -> None:
     """A schema at a time, as migrations do it: the shared table has the wider type, rows of others are as they were."""
     tenants.replicate()
@@ -269,6 +271,7 @@ def test_killed(tenants: Tenants) -> None:
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_killed_before_a_drop(tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first rows of a schema are there, their note is not, and its table goes before the batch is repeated."""
     tenants.replicate()
@@ -288,6 +291,7 @@ def test_killed_before_a_drop(tenants: Tenants, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_note_that_cannot_be_read(tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its write had no answer, and it cannot be read then: what it describes may be there, and is not removed."""
     tenants.replicate()
@@ -315,6 +319,7 @@ def _raising_error(*_: object) -> None:
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_maintenance(tenants: Tenants) -> None:
     """It is that of the shared table, once for all schemas; versions of those that have not changed are known after."""
     tenants.replicate()
@@ -349,6 +354,7 @@ def test_a_table_of_others(tenants: Tenants) -> None:
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_odd_names(tenants: Tenants) -> None:
     """A schema may be called anything: in statements, as a partition, and in the names of files."""
     odd = "it's @ \\ a.b/c=%41 é"

@@ -183,6 +183,7 @@ def test_batch_by_batch(lake: Any, shop: Shop, into: str, tmp_path: Path, names:
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET, indirect=True)
+@pytest.mark.long
 def test_copies(lake: Any, shop: Shop, into: str, tmp_path: Path, names: list[str]) -> None:
     """Deleted rows stay when a table is copied again or written from scratch; what disappeared meanwhile is deleted."""
     warehouse, tables = tmp_path / "wh", _qualified(names)
@@ -209,6 +210,7 @@ def test_copies(lake: Any, shop: Shop, into: str, tmp_path: Path, names: list[st
 
 
 @pytest.mark.parametrize("into", ["parquet"], indirect=True)
+@pytest.mark.long
 def test_verify_and_missing_rows(spark: Any, shop: Shop, into: str, tmp_path: Path, names: list[str]) -> None:
     """Rows that are not deleted are compared; a change of a deleted row is one of a row that does not exist."""
     warehouse, tables = tmp_path / "wh", _qualified(names)

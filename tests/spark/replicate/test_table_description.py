@@ -87,6 +87,7 @@ def test_comments(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
 
 
 @pytest.mark.parametrize("into", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
+@pytest.mark.long
 def test_killed_before_the_description(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """The rows are there, the comments and the key are not: the next batch describes the table."""
     warehouse = tmp_path / "wh"

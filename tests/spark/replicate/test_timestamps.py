@@ -113,6 +113,7 @@ def _check(shop: Shop, warehouse: Path, *tables: str) -> None:
 @pytest.mark.parametrize(
     "mode", [None, pytest.param("merge-on-read", marks=pytest.mark.long)], ids=["plain", "vectors"]
 )
+@pytest.mark.long
 def test_delta_lake(lake: Any, shop: Shop, tmp_path: Path, mode: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Written by tasks, merged by Spark, partitioned, put together: nothing but the times of the server."""
     monkeypatch.setattr(DeltaSink, "few_rows", 0)  # as for tables of more than 16 MB

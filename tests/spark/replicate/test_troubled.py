@@ -56,6 +56,7 @@ def sensitive(spark: Any) -> Any:
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET)
+@pytest.mark.long
 def test_odd_columns(lake: Any, sensitive: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """No columns, a column named as one of a change, two that differ in case: they are written, or alone in trouble."""
     warehouse, reason = (
@@ -337,6 +338,7 @@ def test_a_plan_that_fails(
 
 
 @pytest.mark.parametrize("into", ["parquet", pytest.param("iceberg", marks=pytest.mark.long)])
+@pytest.mark.long
 def test_partitions_with_another_identity(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """A root is FULL, its partition is not: an update without its old row is an error; mended, the table is there."""
     warehouse, reason = tmp_path / "wh", r"public\.parted: .* did not send the old row: .*each partition.*--table"

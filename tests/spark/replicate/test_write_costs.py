@@ -18,14 +18,14 @@ from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Moving, Warehouse
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
-from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
+from tests.table_formats import SHORT_WITHOUT_DELTA
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 NAMES = ("article", "event")
 ROWS = 20_000
 NOTHING_OLD = Retention(age=0, count=1, grace=0)
-LAKES = ALL_FORMATS[1:]
+LAKES = SHORT_WITHOUT_DELTA[1:]
 
 
 @pytest.fixture(params=LAKES)
@@ -68,7 +68,7 @@ def _iceberg_table(lake: Any, warehouse: Path, name: str) -> str:
     return sink._table(f"public.{name}")
 
 
-@pytest.mark.parametrize("into", SHORT_IN_PARQUET[1:2] + LAKES[1:], indirect=True)
+@pytest.mark.parametrize("into", LAKES, indirect=True)
 def test_a_batch_writes_what_has_changed(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """Of a large table, with deletion vectors or position deletes; its commits have little to say of it."""
     warehouse = tmp_path / "wh"
@@ -157,6 +157,7 @@ def test_partitions_of_an_added_column(lake: Any, shop: Shop, into: str, tmp_pat
 
 
 @pytest.mark.parametrize("into", [pytest.param("delta", marks=pytest.mark.long), "iceberg"], indirect=True)
+@pytest.mark.long
 def test_partitions(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """They are remembered, and go with their column; Delta Lake has none of texts, and none of what is not a column."""
     warehouse, names = tmp_path / "wh", ["public.article"]
@@ -269,6 +270,7 @@ def test_maintenance_between_batches(lake: Any, shop: Shop, into: str, tmp_path:
 
 
 @pytest.mark.parametrize("into", [pytest.param("delta", marks=pytest.mark.long), "iceberg"], indirect=True)
+@pytest.mark.long
 def test_maintenance(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """Files are put together and old ones removed; rows stay, and an interrupted batch still knows what it has done."""
     warehouse = tmp_path / "wh"

@@ -168,6 +168,7 @@ def test_limits(reader: Callable[..., Any], whole: Path, limit: dict[str, int]) 
     assert len(found) == 1 or (limit and len(found) <= len(committed))
 
 
+@pytest.mark.long
 def test_limits_of_a_query(spark: Any, tmp_path: Path) -> None:
     """No micro-batch has more than it may: not the first with the backlog, nor that after a restart."""
     collected = Collected(
@@ -181,6 +182,7 @@ def test_limits_of_a_query(spark: Any, tmp_path: Path) -> None:
     assert collected.rows == changed_rows(spark, tmp_path / "log")
 
 
+@pytest.mark.long
 def test_limits_of_what_is_available_now(spark: Any, tmp_path: Path) -> None:
     """Each micro-batch has a limit, or, in PySpark 4.1, the limit is refused before anything is read or left out."""
     options = {"path": tmp_path / "log", "table": "public.orders"}
