@@ -107,7 +107,7 @@ def expected(rows: Iterable[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
     return result
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.long), 1])
 @pytest.mark.parametrize("full", [False, True])
 def test_against_a_dictionary(spark: Any, seed: int, full: bool) -> None:
     """Hundreds of changes of a few keys, many of them changes of the key, leave what the source has."""

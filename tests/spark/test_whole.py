@@ -77,10 +77,7 @@ def check(log: OpenLog, text: str) -> None:
 
 @pytest.mark.parametrize(
     "case",
-    [
-        case if case in ("update", "after another key") else pytest.param(case, marks=pytest.mark.long)
-        for case in BY_KEY
-    ],
+    [case if case == "update" else pytest.param(case, marks=pytest.mark.long) for case in BY_KEY],
 )
 def test_by_key(spark: Any, tmp_path: Path, case: str) -> None:
     """The row with a key was never there, went before, or has another key now."""

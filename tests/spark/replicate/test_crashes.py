@@ -216,13 +216,12 @@ class Case(NamedTuple):
 _UNBEGUN: Final = (Moment.BEFORE_INTENT, Moment.AFTER_INTENT)
 SHORT: Final = {
     Case("together", "parquet", 0, Moment.AFTER_INTENT),
-    Case("together", "parquet", 1, Moment.AFTER_COMMIT),
+    Case("together", "parquet", 1, Moment.BEFORE_INTENT),
     Case("parts", "parquet", 1, Moment.BEFORE_NOTE),
     Case("soft", "parquet", 1, Moment.AMID_COMMIT),
     Case("few", "delta", 0, Moment.AMID_COMMIT),
-    Case("few", "delta", 1, Moment.AFTER_COMMIT),
-    Case("few", "iceberg", 1, Moment.BEFORE_INTENT),
-    Case("merged", "iceberg", 1, Moment.AFTER_COMMIT),
+    Case("few", "iceberg", 1, Moment.AFTER_COMMIT),
+    Case("merged", "parquet", 1, Moment.BEFORE_NOTE),
     Case("deletes", "iceberg", 1, Moment.BEFORE_NOTE),
     Case("branch", "iceberg", 1, Moment.AMID_COMMIT),
     Case("shared", "iceberg", 1, Moment.AFTER_INTENT),

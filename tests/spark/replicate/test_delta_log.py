@@ -113,6 +113,7 @@ def test_maintenance(lake: Any, shop: Shop, tmp_path: Path, write_mode: str | No
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_property_takes_precedence(lake: Any, shop: Shop, tmp_path: Path) -> None:
     """Where it was said how long commits are retained, Delta Lake itself removes them."""
     options: dict[str, Any] = {"table_properties": {"delta.logRetentionDuration": "interval 7 days", **CHECKPOINTS}}

@@ -10,7 +10,7 @@ from tests.spark.logs import orders_after, write_orders
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("into", ["parquet", "iceberg"])
+@pytest.mark.parametrize("into", ["parquet", pytest.param("iceberg", marks=pytest.mark.long)])
 def test_tables_on_s3(lake: Any, s3_address: str, into: str) -> None:
     """Two batches in each: the address says all that Spark needs."""
     warehouse = s3_address.replace("/deep/log?", f"/{into}?")
