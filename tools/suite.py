@@ -22,6 +22,7 @@ from typing import Any, Final, NoReturn
 import psutil
 
 from tools.affected_tests import UnknownBranchError, affected_tests
+from tools.cache import FOLDER
 
 __all__ = ["CHECKS", "FETCHES", "Run", "main"]
 
@@ -103,6 +104,9 @@ class Run:
         self.directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         self.directory.chmod(0o1777)  # as /tmp is: a server that root starts has another user
         self.environment = {**os.environ, _MARK: str(self.directory), "TMPDIR": str(self.directory)}
+        # Without compiled modules each process compiles all that it imports, and pytest writes all assertions again.
+        self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        self.environment.setdefault("MYPY_CACHE_DIR", str(FOLDER / "mypy"))  # what it has found holds in any clone
         self._handlers = dict[signal.Signals, Any]()
 
     def __enter__(self) -> "Run":
