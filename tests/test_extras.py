@@ -87,7 +87,13 @@ def test_tools_without_their_extra(tool: str) -> None:
     assert result.stderr == "Error: not installed: jsonschema, yaml; run: pip install '.[maintain]'\n"
 
 
-@pytest.mark.parametrize("extra", [*EXTRAS, "docs"])
+USED = ("columnar", "postgres", "cli")
+"""Extras that need kernels, a library of C, and neither."""
+
+
+@pytest.mark.parametrize(
+    "extra", [pytest.param(each, marks=() if each in USED else pytest.mark.long) for each in (*EXTRAS, "docs")]
+)
 def test_each_extra_alone(extra: str) -> None:
     """With the modules of one extra alone, and what these need, works what the documentation says of it."""
     script = [sys.executable, "-P", str(ROOT / "tests" / "alone.py"), extra]  # not tests/typing as typing

@@ -89,6 +89,7 @@ def test_what_cannot_be_had_is_said(given: list[str], reason: str, capsys: pytes
 
 
 @pytest.mark.server
+@pytest.mark.long
 def test_the_command_with_a_capture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A table for people, and every measurement as JSON; nothing is left."""
     file, folder = tmp_path / "r.json", tmp_path / "files"

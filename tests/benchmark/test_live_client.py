@@ -58,6 +58,7 @@ def test_a_client_that_differs_ends_the_run(dsn: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.server
+@pytest.mark.long
 def test_the_command(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ from tools.benchmark.report import Report
 pytestmark = pytest.mark.server
 
 
-@pytest.mark.parametrize("engine", ["index", "rows"])
+@pytest.mark.parametrize("engine", [pytest.param("index", marks=pytest.mark.long), "rows"])
 def test_peak_memory_of_a_process(recorded: dict[str, Batch], engine: str) -> None:
     """Another process decodes a batch of the requested size, and reports its peak memory."""
     found = measure_memory(engine, recorded["ten"], 1 << 20)

@@ -28,7 +28,7 @@ OPTIONS = log_options(4, "parallel", two_phase=True)
 LIMITS = CompactionLimits(rows=120, least=3, grace=0)
 
 
-@pytest.fixture(scope="module", params=["18-v4-text", "16-v3-binary"])
+@pytest.fixture(scope="module", params=["18-v4-text", pytest.param("16-v3-binary", marks=pytest.mark.long)])
 def small_segments(
     request: pytest.FixtureRequest, recordings: dict[str, Recording], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:

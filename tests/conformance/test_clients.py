@@ -24,7 +24,26 @@ def subscription(request: pytest.FixtureRequest) -> Iterator[SubscriptionClient]
         yield SubscriptionClient(server)
 
 
-@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
+WAITS = {
+    "feedback/long-transaction",
+    "feedback/quiet-database",
+    "feedback/quiet-from-the-start",
+    "handshake/byte-by-byte",
+    "links/half-open",
+    "links/silence",
+    "reconnects/confirmed-is-not-sent-again",
+    "reconnects/server-crashes",
+    "reconnects/several-times",
+    "sizes/long-transaction",
+    "sizes/ten-thousand-relations",
+}
+"""Cases that take seconds; the model client of test_proofs.py meets them by default."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=case.name, marks=pytest.mark.long if case.name in WAITS else ()) for case in all_cases()],
+)
 def test_the_live_client_passes(case: ConformanceCase) -> None:
     """Every case that applies to it, but for what it refuses, which it must do clearly."""
     result = run_case(case, LIVE)

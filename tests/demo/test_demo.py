@@ -32,6 +32,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder / "out", done.stdout
 
 
+@pytest.mark.long
 def test_every_table_equals_its_source(demo: tuple[Path, str]) -> None:
     """The final table has four tables, all equal, with changes and rows, and how old changes were."""
     rows = dict(re.findall(r"│ (public\.\w+)\s*│(.*)│", demo[1]))
@@ -41,6 +42,7 @@ def test_every_table_equals_its_source(demo: tuple[Path, str]) -> None:
     assert int(changed) > int(left) > 0 and float(lag.removesuffix(" s")) > 0
 
 
+@pytest.mark.long
 def test_the_picture_shows_events(demo: tuple[Path, str]) -> None:
     """It is a picture of each table, and of each crash."""
     drawn = ElementTree.parse(demo[0] / "freshness.svg")
@@ -53,6 +55,7 @@ def test_the_picture_shows_events(demo: tuple[Path, str]) -> None:
     }
 
 
+@pytest.mark.long
 def test_the_workload_has_every_kind_of_transaction(demo: tuple[Path, str]) -> None:
     """Streams, some of them rolled back; subtransactions rolled back; key changes; unchanged TOASTed values."""
     from pgoutput_construct.wire.engine import parse
@@ -69,6 +72,7 @@ def test_the_workload_has_every_kind_of_transaction(demo: tuple[Path, str]) -> N
     assert any(pgo.UNCHANGED in message.new for message in updates)
 
 
+@pytest.mark.long
 def test_tables_are_typed(demo: tuple[Path, str]) -> None:
     """The tables have the columns' types, and where their rows are from."""
     latest = max((demo[0] / "tables" / "public.orders").rglob("*.parquet"), key=lambda path: path.stat().st_mtime)

@@ -15,8 +15,8 @@ from tools.generate.outputs import OUTPUTS
 from tools.language import SPEC, load
 
 ROOT = SPEC.parent
-LEFT_OUT = ("kernels.py", ".lua")
-"""What the script does not use."""
+LEFT_OUT = ("kernels.py", ".lua", ".jsonl")
+"""What the script does not use, and takes longest."""
 
 NEXT = max(PROTOCOL_VERSIONS) + 1
 VERSION = f"\n  - {{version: {NEXT}, server: 99, brings: more}}\n\nparameters:"
@@ -110,7 +110,13 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("case", CASES)
+BY_DEFAULT = ("in values and rows at once", "next to an OID")
+"""A value, a row and an item; where the new field stands otherwise is for the longer tests."""
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=() if case in BY_DEFAULT else pytest.mark.long) for case in CASES]
+)
 def test_what_stands_for_itself_becomes_an_object(case: str, copied: Path) -> None:
     """Old messages keep their bare values, new ones are objects; bytes, JSON, traces and strategies agree."""
     edits, *arguments, items = CASES[case]

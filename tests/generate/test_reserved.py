@@ -212,7 +212,12 @@ SYNTAX = {
 MISSING = ("kaitai", "Kaitai", "cannot find symbol", "does not exist", "not a member", "has not been declared")
 
 
-@pytest.mark.parametrize("language", SYNTAX)
+SLOW = ("cpp_stl", "java")
+
+
+@pytest.mark.parametrize(
+    "language", [pytest.param(each, marks=pytest.mark.long if each in SLOW else ()) for each in SYNTAX]
+)
 def test_kaitai_compiles_to_sources_of_each_language(readers: Path, language: str, tmp_path: Path) -> None:
     """No reserved word of the language is used as a name."""
     command = SYNTAX[language]
@@ -229,6 +234,7 @@ def test_kaitai_compiles_to_sources_of_each_language(readers: Path, language: st
         assert not problems, problems[:5]
 
 
+@pytest.mark.long
 def test_vectors_follow(spec: Spec) -> None:
     """The vectors are told."""
     assert emit_vectors(spec).count("\n") > 100

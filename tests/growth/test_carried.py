@@ -9,6 +9,7 @@ from tests.wireshark.pcap import Said, write_pcap
 from tests.wireshark.sent import copy_data, start, stream
 from tests.wireshark.shown import NEEDS_TSHARK, shown
 
+pytestmark = pytest.mark.long  # test_growth.py has an envelope, test_later.py has conditions
 HERE = Path(__file__).parent
 
 

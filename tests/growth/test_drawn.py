@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.growth.project import grow
 
+pytestmark = pytest.mark.long  # test_growth.py has switches, and draws streams of new messages
 HERE = Path(__file__).parent
 
 

@@ -19,10 +19,21 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return grow(tmp_path_factory.mktemp("later"), "later")
 
 
-@pytest.mark.parametrize("script", ["later.py", "alone.py", "vectors.py"])
-def test_engines(later: Project, script: str) -> None:
+@pytest.mark.parametrize(
+    "script",
+    [
+        ["later.py"],
+        *(
+            pytest.param(script, marks=pytest.mark.long)
+            for script in (["later.py", "--kernels"], ["alone.py"], ["vectors.py"])
+        ),
+    ],
+    ids=" ".join,
+)
+def test_engines(later: Project, script: list[str]) -> None:
     """Bytes that were written by hand, whatever the strategies make, and the golden vectors: all engines agree."""
-    done = later.run(HERE / script)
+    name, *options = script
+    done = later.run(HERE / name, *options)
     assert done.returncode == 0, done.stderr
 
 

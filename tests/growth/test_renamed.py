@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.growth.project import grow
 
+pytestmark = pytest.mark.long  # test_later.py has a renamed field
 HERE = Path(__file__).parent
 
 

@@ -183,7 +183,14 @@ def test_binary_format(name: str, draw: st.DataObject) -> None:
     _agree(TYPE_NAMES[name].oid, modifier, draw.draw(_rows(values, pgo.Binary)))
 
 
-@pytest.mark.parametrize("precision, scale", [(38, 10), (38, 38), (38, 0), (18, 0), (19, 1), (4, 4), (1, 0)])
+@pytest.mark.parametrize(
+    "precision, scale",
+    [
+        (38, 10),
+        (18, 0),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in [(38, 38), (38, 0), (19, 1), (4, 4), (1, 0)]),
+    ],
+)
 @given(draw=st.data())
 def test_numerics_of_any_precision(precision: int, scale: int, draw: st.DataObject) -> None:
     """Decimals of up to 38 digits, in both formats."""

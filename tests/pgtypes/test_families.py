@@ -94,6 +94,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
+@pytest.mark.long
 def test_a_type_is_added_in_one_file(project: Project) -> None:
     """Text, binary format, Arrow, SQL, and arrays of the type: all follow."""
     done = project.run("-c", USE)

@@ -1,5 +1,6 @@
 """The documents of these tests: pages of ours in the structure of PostgreSQL's, and the command run on them."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,15 @@ def spec_until(pg: int, folder: Path) -> Path:
     for path in SPEC.iterdir():
         (folder / path.name).write_bytes(path.read_bytes())
     for name in SPECS:
-        data = yaml.safe_load((SPEC / name).read_text("utf-8"))
-        later = {row["version"] for row in data.get("versions", ()) if row["server"] > pg}
-        (folder / name).write_text(yaml.safe_dump(_until(data, pg, later), sort_keys=False), "utf-8")
+        (folder / name).write_text(_text_until(pg, name), "utf-8")
     return folder
+
+
+@cache
+def _text_until(pg: int, name: str) -> str:
+    data = yaml.safe_load((SPEC / name).read_text("utf-8"))
+    later = {row["version"] for row in data.get("versions", ()) if row["server"] > pg}
+    return yaml.safe_dump(_until(data, pg, later), sort_keys=False)
 
 
 def _until(data: Any, pg: int, later: set[int]) -> Any:

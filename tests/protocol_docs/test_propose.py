@@ -218,6 +218,7 @@ def copied(tmp_path: Path) -> Project:
     return project
 
 
+@pytest.mark.long
 def test_version_5_is_a_yaml_edit(proposal: str, copied: Project) -> None:
     """The specification alone is edited, and every generated output follows: version 5 works, 1 to 4 as before."""
     before = {path: path.read_bytes() for path in (copied.folder / "pgoutput_construct").rglob("*.py")}

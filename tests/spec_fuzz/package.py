@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -47,6 +47,8 @@ class Package:
     reference_page: str = ""
     kernels: Any = None
     connection: Any = None
+    checked: set[tuple[Any, ...]] = field(default_factory=set)
+    """The parameters under which its vectors agree."""
 
 
 def texts(spec: Spec, tidy: bool = False) -> dict[str, str]:

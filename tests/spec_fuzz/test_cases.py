@@ -21,13 +21,14 @@ def _parameters(cases: dict[str, Case]) -> list[object]:
 
 
 @pytest.mark.parametrize("case", _parameters(CASES))
-def test_engines_agree_on_a_case(case: Case) -> None:
+@pytest.mark.parametrize("examples", [10, pytest.param(30, marks=pytest.mark.long)])
+def test_engines_agree_on_a_case(case: Case, examples: int) -> None:
     """Everything that a case generates agrees."""
     text = HEAD + case.text
     spec = load_text(text, "fuzzed.yaml")
     explore = follow_generated_framed if spec.framed else follow_generated
 
-    @settings(max_examples=30, derandomize=True, database=None, phases=[Phase.generate])
+    @settings(max_examples=examples, derandomize=True, database=None, phases=[Phase.generate])
     @given(st.data())
     def agree(data: st.DataObject) -> None:
         explore(package, data)

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from pgoutput_construct.wire.trace import trace
 from tests.generate.vectors import lines, told
 from tests.wire.samples import SAMPLES
@@ -22,9 +24,10 @@ def faults(message: ShownMessage) -> list[int]:
     return [int(match[1]) if match else 0 for match in found]
 
 
-def test_vectors(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.long)])
+def test_vectors(tmp_path: Path, step: int) -> None:
     """Each in a connection of its own, behind the options that it stands under and, in a stream, a Stream Start."""
-    vectors, segments = list(lines("vectors.jsonl")), []
+    vectors, segments = list(lines("vectors.jsonl"))[::step], []
     for number, vector in enumerate(vectors):
         asked = start(f"(proto_version '{vector['proto_version']}', streaming '{vector['streaming']}')")
         frames = [OPENED] * vector["in_stream"] + [xlog_data(bytes.fromhex(vector["hex"]))]

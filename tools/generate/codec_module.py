@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from tools.generate.text import snake_case
 from tools.generate.writer import Writer
-from tools.language import Field, Spec, conditions
+from tools.language import Field, Spec
 from tools.language.elements import Element, Structure
 from tools.language.fields import Fields
 from tools.language.names import MACHINERY
@@ -101,8 +101,7 @@ class Function(ABC):
 
 def without_extension(structure: Structure) -> Structure:
     """Return an extended structure if none of its conditions holds: its principal value alone."""
-    extension = [e for e in structure.exposed if conditions.outside(e.term) is not None]
-    removed = {element.name for element in extension}
+    removed = {element.name for element in structure.additions}
     removed |= {size for size, measured in structure.sizes.items() if measured in removed}
     return _structure(element for element in structure.elements if element.name not in removed)
 

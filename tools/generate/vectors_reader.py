@@ -5,8 +5,8 @@ It shares no code with the engines, so that vectors can reveal an error that all
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from tools.generate.vectors_forms import NUMBERS, text, utf8
 from tools.generate.vectors_settings import NOT_ASKED, TOO_OLD, Setting
@@ -41,8 +41,7 @@ class RefusedError(Exception):
         self.offset = offset
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """The bytes of one field, or of the tag of a branch."""
 
     path: str
@@ -125,8 +124,7 @@ class Reader:
 
     def _more(self, structure: Structure) -> bool:
         """Return whether an extended structure has more than its principal here, so that it is an object."""
-        extra = [element for element in structure.exposed if conditions.outside(element.term) is not None]
-        return any(map(self._there, extra))
+        return any(map(self._there, structure.additions))
 
     def _there(self, element: Element) -> bool:
         if isinstance(element, Choice):

@@ -6,7 +6,6 @@ from itertools import product
 from typing import Any
 
 from tools.language import Field, Message, Option, Repeat, Spec, conditions
-from tools.language.conditions import VERSION
 from tools.language.elements import Alternative
 
 __all__ = ["NOT_ASKED", "TOO_OLD", "Setting", "settings"]
@@ -36,8 +35,10 @@ class Setting:
 
         ``found`` are the earlier fields by name; without them a bit in a condition counts as set, or as not set.
         """
+        if element.term is None:
+            return True
         term = element.term if found is not None else conditions.outside(element.term)
-        return conditions.holds(term, {VERSION: self.version, **self.parameters}, found or {})
+        return conditions.holds(term, self.parameters, found or {})
 
     def variant(self, field: Field, found: Mapping[str, Any] | None = None) -> Field | None:
         """Return a field under this setting, None if it is absent."""

@@ -207,11 +207,15 @@ class Structure:
         """Whether it is its principal alone under some parameters, and an object of its class under others."""
         return self.single is None and self.principal is not None
 
+    @cached_property
+    def additions(self) -> tuple[Element, ...]:
+        """The elements exposed that are present under some parameters only."""
+        return tuple(element for element in self.exposed if conditions.outside(element.term) is not None)
+
     @property
     def extension(self) -> Term | None:
         """The condition under which an extended structure is an object: more than its principal is present."""
-        terms = (conditions.outside(element.term) for element in self.exposed)
-        return conditions.some(term for term in terms if term is not None)
+        return conditions.some(conditions.outside(element.term) for element in self.additions)
 
     @cached_property
     def flags(self) -> frozenset[str]:

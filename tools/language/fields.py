@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 from tools.language import conditions
@@ -107,7 +108,7 @@ class Field(Conditional):
         """The same without its condition."""
         return replace(self, term=None)
 
-    @property
+    @cached_property
     def size(self) -> int | None:
         """Its size in bytes; None if it varies: a String, a Byten, a part, variants."""
         if self.variants:
@@ -149,17 +150,17 @@ class Field(Conditional):
         """Whether it is the message's length, counted from this field's own first byte."""
         return self.measures is not None
 
-    @property
+    @cached_property
     def is_block(self) -> bool:
         """Whether it is bytes of a fixed length."""
         return self.size is not None and self.type is not None and self.type.python == "bytes"
 
-    @property
+    @cached_property
     def is_letter(self) -> bool:
         """Whether it is a byte that stands for a letter: a str of one character in Python."""
         return bool(self.values) and all(isinstance(value, str) for value in self.values or ())
 
-    @property
+    @cached_property
     def is_text(self) -> bool:
         """Whether it is a String: bytes up to a NUL."""
         return self.type is not None and self.type.notation == "String"
@@ -171,12 +172,12 @@ class Field(Conditional):
             return self.part or "bytes"
         return "str" if self.is_letter else self.type.python
 
-    @property
+    @cached_property
     def codes(self) -> tuple[int, ...]:
         """The only numbers that it may have on the wire: the codes of its letters, or its values; empty: any."""
         return tuple(ord(value) if isinstance(value, str) else value for value in self.values or ())
 
-    @property
+    @cached_property
     def mask(self) -> int:
         """All of its bits; 0 if none are specified."""
         return sum(self.bits or ())
@@ -186,7 +187,7 @@ class Field(Conditional):
         """The number of a constant on the wire; None for other fields."""
         return self.constant[0] if isinstance(self.constant, bytes) else self.constant
 
-    @property
+    @cached_property
     def constant_bytes(self) -> bytes | None:
         """The bytes of a constant on the wire; None for other fields."""
         if self.constant_number is None:
