@@ -91,7 +91,9 @@ def waiting(log: Path) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
             process.kill()
 
 
-@pytest.mark.parametrize("is_there", [True, False], ids=["empty", "not there"])
+@pytest.mark.parametrize(
+    "is_there", [pytest.param(True, id="empty", marks=pytest.mark.long), pytest.param(False, id="not there")]
+)
 def test_a_log_without_a_segment(tmp_path: Path, server18: EmbeddedServer, is_there: bool) -> None:
     """It is waited for; clients are refused meanwhile, as by a server that starts, and served when there is one."""
     log = WrittenLog(tmp_path) if is_there else None
