@@ -64,12 +64,15 @@ def test_capture_up_to_an_lsn_and_resume(run: Run, shop: Shop) -> None:
     assert committed_ids(shop.log()) == [1, 2]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, id="SIGINT", marks=pytest.mark.long), pytest.param(signal.SIGTERM, id="SIGTERM")],
+)
 def test_a_signal_finishes_the_segment(shop: Shop, number: signal.Signals) -> None:
     """What was received is durable and confirmed, and the LSN is logged; each line is JSON if requested."""
     with _capturing(shop, "--log-format", "json") as process:
         shop.execute("INSERT INTO item VALUES (1, 'a')")
-        wait_until(lambda: bool(list(shop.directory.glob("segment-*"))), 60)
+        wait_until(lambda: any(shop.directory.glob("segment-*")) and committed_ids(shop.log()) == [1])
         end = shop.execute("INSERT INTO item VALUES (2, 'b')")
         process.send_signal(number)
         said = _lines(process.communicate(timeout=60)[1])
@@ -147,15 +150,16 @@ def _read(descriptor: int, shown: bytearray) -> bytearray:
     return shown
 
 
-def test_the_environment_names_the_server(shop: Shop) -> None:
+def test_the_environment_names_the_server(run: Run, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty connection string takes everything from libpq's environment."""
     parts = psycopg.conninfo.conninfo_to_dict(shop.dsn)
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "dbname": "PGDATABASE"}
-    environment = {**os.environ, **{names[key]: str(value) for key, value in parts.items() if key in names}}
     end = shop.execute("INSERT INTO item VALUES (1, 'a')")
-    command = [*PROGRAM, "", *_arguments(shop, "--until-lsn", end)[1:]]
-    result = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=60)
-    assert result.returncode == 0, result.stderr
+    for key, name in names.items():
+        if key in parts:
+            monkeypatch.setenv(name, str(parts[key]))
+    result = run("capture", "", *_arguments(shop, "--until-lsn", end)[1:])
+    assert result.exit_code == 0, result.output
     assert committed_ids(shop.log()) == [1]
 
 
@@ -179,9 +183,7 @@ def test_slot_and_publication_are_created(run: Run, shop: Shop) -> None:
 
 def test_changes_wait_as_long_as_said(shop: Shop) -> None:
     """A segment that may wait for an hour is written when the capture ends."""
-    with _capturing(shop, "--segment-seconds", 0.05):
-        shop.execute("INSERT INTO item VALUES (1, 'a')")
-        wait_until(lambda: any(shop.directory.glob("*.parquet")) and committed_ids(shop.log()) == [1])
+    shop.capture(until=shop.execute("INSERT INTO item VALUES (1, 'a')"))
     with _capturing(shop, "--segment-seconds", 3600) as process:
         shop.execute("INSERT INTO item VALUES (2, 'a')")
         time.sleep(3)  # more than the default

@@ -39,7 +39,7 @@ def test_a_log_and_its_server(shop: Shop) -> None:
         f"nobody reads the slot '{shop.slot}', and it retains WAL: start pgoutput capture"
     ]
     assert found["server"]["lag_bytes"] > 50_000 and found["server"]["slot"]["wal_status"] == "reserved"
-    with shop.capturing(), shop.connect() as connection:
+    with shop.capturing(status_interval=0.2), shop.connect() as connection:
         query = "SELECT active FROM pg_replication_slots WHERE slot_name = %s"
         wait_until(lambda: connection.execute(query, [shop.slot]).fetchone() == (True,))
         assert json.loads(_status(shop.directory, "--dsn", shop.dsn, "--json", "--check").output)["problems"] == []
@@ -55,16 +55,17 @@ def test_a_log_and_its_server(shop: Shop) -> None:
     assert f"the server has no slot '{shop.slot}'" in _status(shop.directory, "--dsn", shop.dsn).output
 
 
-def test_a_warehouse(spark: Any, shop: Shop, tmp_path: Path) -> None:
+@pytest.mark.parametrize("history", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_warehouse(spark: Any, shop: Shop, tmp_path: Path, history: bool) -> None:
     """Each table, its lag, and why one is in trouble; another log's is refused."""
     from pgoutput_construct.spark import replicate
 
-    warehouse = tmp_path / "wh"
-    replicate(spark, shop.directory, warehouse, history=True)
+    warehouse, kinds = tmp_path / "wh", (False, True) if history else (False,)
+    replicate(spark, shop.directory, warehouse, history=history)
     seq = shop.log().index.last_seq
     first = json.loads(_status(shop.directory, "--warehouse", warehouse, "--json").output)
     assert [(each["table"], each["history"], each["seq"]) for each in first["warehouse"]["tables"]] == [
-        (name, history, seq) for name in ("public.bad", "public.item") for history in (False, True)
+        (name, kind, seq) for name in ("public.bad", "public.item") for kind in kinds
     ]
     assert {each["lag_seconds"] for each in first["warehouse"]["tables"]} == {0.0} and not first["problems"]
     assert [each["unread_rows"] for each in first["readers"]] == [0]
@@ -80,12 +81,12 @@ def test_a_warehouse(spark: Any, shop: Shop, tmp_path: Path) -> None:
     shop.execute("UPDATE bad SET v = 2")
     shop.capture()
     with pytest.raises(ValueError, match=r"public\.bad"):
-        replicate(spark, shop.directory, warehouse, history=True)
+        replicate(spark, shop.directory, warehouse, history=history)
     done = _status(shop.directory, "--warehouse", warehouse, "--check")
     assert done.exit_code == 1 and "problem: public.bad: " in done.output and "in trouble" in done.output
     by_name = {each["table"]: each for each in _tables(shop, warehouse) if not each["history"]}
     assert by_name["public.item"]["lag_seconds"] == 0 and by_name["public.bad"]["seq"] == seq
-    assert [each.table for each in lake.status(warehouse).tables if each.trouble] == ["public.bad"] * 2
+    assert [each.table for each in lake.status(warehouse).tables if each.trouble] == ["public.bad" for _ in kinds]
     with Shop.create(shop.server, "status_other", tmp_path / "other") as other:
         other.capture(snapshot=True)
         refused = _status(other.directory, "--warehouse", warehouse)

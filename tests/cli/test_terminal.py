@@ -117,11 +117,18 @@ def test_a_replay(run: Run, evil: Shop) -> None:
 def test_on_a_terminal(evil: Shop) -> None:
     """Where colours are used, they are ours alone."""
     pty = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"
-    for command in (("log", evil.directory), ("tail", evil.directory)):
-        program = [sys.executable, "-c", pty, sys.executable, "-m", "pgoutput_construct.cli", *map(str, command)]
-        done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0 and "[bold]b[/bold]" in done.stdout
-        _check(_STYLE.sub("", done.stdout).replace("\r\n", "\n"))
+    both = """
+import sys
+from pgoutput_construct.cli.group import cli
+for command in "log", "tail":
+    cli([command, sys.argv[1]], standalone_mode=False)
+    print("the end of", command)
+"""
+    program = [sys.executable, "-c", pty, sys.executable, "-c", both, str(evil.directory)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
+    of_log, end, of_tail = done.stdout.partition("the end of log")
+    assert done.returncode == 0 and end and "[bold]b[/bold]" in of_log and "[bold]b[/bold]" in of_tail
+    _check(_STYLE.sub("", done.stdout).replace("\r\n", "\n"))
 
 
 def test_what_is_printable() -> None:

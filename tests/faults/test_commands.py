@@ -30,7 +30,9 @@ def test_captures_of_several_servers(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("kind", ["volume put back to before the slot", "statistics reset"])
+@pytest.mark.parametrize(
+    "kind", ["volume put back to before the slot", pytest.param("statistics reset", marks=pytest.mark.long)]
+)
 def test_lost_histories(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A server is put back, or forgets its counters."""
     assert main(["lost-histories", "--rounds", "1", "--versions", "18", "--kinds", kind]) == 0

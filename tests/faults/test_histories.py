@@ -13,6 +13,7 @@ from tools.faults.generated_histories import History, Step, generated
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 
+@pytest.mark.long
 def test_a_small_history(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
     """Some tables are written, altered, and moved; noted, replicated in two batches and at once."""
     from tools.faults.history_runs import Settings, perform

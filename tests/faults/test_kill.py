@@ -25,7 +25,7 @@ pytestmark = pytest.mark.server
         pytest.param(15, "v2", 4, 0, 3, marks=pytest.mark.long),
         pytest.param(16, "v2-two-phase-slot", 4, 0, 0, marks=pytest.mark.long),
         pytest.param(18, "v4-parallel-two-phase", 4, 1, 0, marks=pytest.mark.long),
-        (18, "v4-parallel-two-phase", 2, 0, 0),
+        pytest.param(18, "v4-parallel-two-phase", 2, 0, 0, marks=pytest.mark.long),
     ],
 )
 def test_nothing_is_lost_repeated_or_visible_though_rolled_back(
@@ -69,7 +69,7 @@ class Undecodable(Round):
                 connection.execute("DELETE FROM witness WHERE xid = (SELECT xid FROM witness ORDER BY serial LIMIT 1)")
 
 
-@pytest.mark.parametrize(("tampered", "commands"), [(False, 1.0), (True, 0.0)])
+@pytest.mark.parametrize(("tampered", "commands"), [(False, 1.0), pytest.param(True, 0.0, marks=pytest.mark.long)])
 def test_a_slot_that_the_server_cannot_decode(
     attacked18: EmbeddedServer, tmp_path: Path, tampered: bool, commands: float
 ) -> None:

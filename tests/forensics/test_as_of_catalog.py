@@ -23,7 +23,7 @@ from pgoutput_construct.forensics import blame, fixture, fork
 from pgoutput_construct.postgres import current_lsn
 from pgoutput_construct.spark import open_log, replicate
 from pgoutput_construct.spark._log_view.log_tables import LogTables
-from tests.postgres.shop import PUBLICATION, Shop, wait_until
+from tests.postgres.shop import PUBLICATION, Shop, counted_polls, wait_until
 from tests.publisher.subscriber import database
 
 if TYPE_CHECKING:
@@ -160,8 +160,8 @@ class Source:
         self.run("before", 1)
         self.shop.capture(snapshot=True)
         if mode == "running":
-            with self.shop.capturing():
-                self._alter(self._wait)
+            with counted_polls() as polls, self.shop.capturing(status_interval=0.2):
+                self._alter(lambda: self._wait(polls))
         elif mode == "killed":
             with self.shop.capturing_process():
                 self.shop.execute("INSERT INTO item VALUES (1, 'captured')")
@@ -171,10 +171,15 @@ class Source:
             self._alter(lambda: None)
         self.shop.capture()
 
-    def _wait(self) -> None:
+    def _wait(self, polls: list[None] | None = None) -> None:
+        """Wait until the log has all, and a look at the catalog has begun since."""
         end = self.shop.execute()
         wait_until(lambda: self.log.complete_lsn >= end, 60)
-        time.sleep(2)  # a look at the catalog
+        if polls is None:  # another process looks each second
+            time.sleep(2)
+        else:
+            polls.clear()
+            wait_until(lambda: len(polls) > 1)
 
     def _alter(self, wait: Callable[[], None]) -> None:
         self.run("before", 2)
@@ -185,6 +190,12 @@ class Source:
         self.note("after")
         self.run("rows")
         self.note("written")
+
+
+WHILE_RUNNING = pytest.mark.parametrize(
+    "source", ["running", *(pytest.param(mode, marks=pytest.mark.long) for mode in ("down", "killed"))], indirect=True
+)
+"""For tests of what is made of the catalog's facts: how these come into the log another test compares."""
 
 
 @pytest.fixture(scope="module", params=["running", "down", pytest.param("killed", marks=pytest.mark.long)])
@@ -235,6 +246,7 @@ def test_tables_and_columns(source: Source, at: str) -> None:
             }
 
 
+@WHILE_RUNNING
 @pytest.mark.parametrize("at", ["before", pytest.param("after", marks=pytest.mark.long), "written"])
 def test_a_fork_into_a_server(source: Source, server18: EmbeddedServer, at: str) -> None:
     """It has the rows of then; a table that was dropped since has its own, not those of its successor."""
@@ -288,19 +300,20 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
+@WHILE_RUNNING
 def test_blame_and_fixture(source: Source) -> None:
     """A row has its history under each name of its table, and a fixture the changes of then."""
     names = {name: [each] for name, each in NAMES.items()}
     names |= {name: [f"public.{name}", f"public.{name}_now"] for name in ("renamed", "renamed_unseen")}
     names |= {"moved": ["public.moved", "other.moved"], "replaced": ["public.replaced_old"]}
-    moment = source.moments["before"]
+    moment, log = source.moments["before"], source.log
     for several in names.values():
         for name in several:
-            touches = blame(source.log, name, 1)
+            touches = blame(log, name, 1)
             assert [touch.op for touch in touches if touch.commit_lsn <= moment.lsn] == ["insert", "snapshot"], name
-            cut = fixture(source.log, tables=[name], until=moment.lsn)
+            cut = fixture(log, tables=[name], until=moment.lsn)
             assert [message.new[0] for _, message in cut.messages() if isinstance(message, pgo.Insert)] == [
                 b"1",
                 b"2",
             ], name
-    assert not blame(source.log, "public.replaced", 1)
+    assert not blame(log, "public.replaced", 1)

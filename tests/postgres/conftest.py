@@ -19,8 +19,9 @@ _SETTINGS = {"wal_sender_timeout": "20s", "autovacuum": "off"}
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers are down for a moment only: captures try again each second."""
-    monkeypatch.setattr(_retry, "_MAX_PAUSE", 1.0)
+    """Servers are down for a moment only: captures try again soon."""
+    monkeypatch.setattr(_retry, "_MIN_PAUSE", 0.05)
+    monkeypatch.setattr(_retry, "_MAX_PAUSE", 0.4)
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 from inspect import getsource
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import ChangeLog, LogEntry, SegmentLimits, capture, create_slot, current_lsn
+from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
+from pgoutput_construct.postgres.connection import Connection
 from pgoutput_construct.wire import (
     Begin,
     BeginPrepare,
@@ -168,6 +171,19 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"{seconds:g} seconds were not enough for {getsource(condition).strip()}"
         time.sleep(0.02)
+
+
+@contextmanager
+def counted_polls() -> Iterator[list[None]]:
+    """Collect how often captures of this process have read the catalog to its end."""
+    polls, poll = list[None](), CatalogWatch.poll
+
+    def counted(watch: CatalogWatch, connection: Connection) -> None:
+        poll(watch, connection)
+        polls.append(None)
+
+    with patch.object(CatalogWatch, "poll", counted):
+        yield polls
 
 
 def leave_detach_pending(connect: "Callable[[], psycopg.Connection[Any]]", parent: str, partition: str) -> None:

@@ -29,7 +29,7 @@ def test_the_log_survives_kill_9_of_its_capture(shop: Shop) -> None:
     """A capture killed at any moment, again and again, loses nothing and repeats no whole transaction."""
     moments = random.Random(5)
     with writing(shop):
-        for _ in range(3):
+        for _ in range(2):
             with shop.capturing_process(limits="SegmentLimits(rows=150, seconds=0.02)"):
                 wait_for_more(shop)
                 time.sleep(moments.random() * 0.3)
@@ -101,7 +101,7 @@ def _wait_until_read(shop: Shop, sent: Lsn) -> None:
         wait_until(partial(_replied_after, shop, sent, before), 60)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
 def test_a_signal_finishes_the_segment_and_confirms(shop: Shop, number: signal.Signals) -> None:
     """The process ends by itself with status 0; what it had in memory is in the log and confirmed."""
     with shop.capturing_process(limits="SegmentLimits(seconds=3600)", status_interval=0.2) as process:

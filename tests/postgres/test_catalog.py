@@ -3,12 +3,11 @@ of them."""
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
@@ -19,10 +18,8 @@ from pgoutput_construct.changelog._facts.lineage import Lineage, lineage_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
-from pgoutput_construct.postgres.connection import Connection
 from tests.postgres.alterations import CASES, REATTACHED, Numbers
-from tests.postgres.shop import Shop, is_active, wait_until
+from tests.postgres.shop import Shop, counted_polls, is_active, wait_until
 
 pytestmark = pytest.mark.server
 
@@ -31,7 +28,6 @@ pytestmark = pytest.mark.server
 class Altered:
     """A log of all cases, each with a table of its own, and their tables."""
 
-    shop: Shop
     late: bool
     before: dict[str, int]
     """The OID of each case's table at first."""
@@ -40,10 +36,12 @@ class Altered:
     said: list[str]
     """What the captures logged."""
 
-    @property
-    def log(self) -> ChangeLog:
-        """The log."""
-        return self.shop.log()
+    log: ChangeLog
+    """The whole log."""
+    lineage: Lineage
+    """What it says of columns."""
+    sent: list[dict[str, Any]]
+    """Its descriptions of tables."""
 
 
 def named(case: str, statement: str) -> str:
@@ -81,11 +79,7 @@ def altered(request: pytest.FixtureRequest, server: EmbeddedServer, tmp_path_fac
             for statements in _steps():
                 shop.execute(*statements)
         else:
-            polls = list[None]()
-            with (
-                patch.object(CatalogWatch, "poll", _counted(polls)),
-                shop.capturing(status_interval=0.2, **options) as outcome,
-            ):
+            with counted_polls() as polls, shop.capturing(status_interval=0.2, **options) as outcome:
                 wait_until(lambda: is_active(shop))
                 for statements in _steps():
                     end = shop.execute(*statements, "INSERT INTO item SELECT count(*) FROM item")
@@ -93,17 +87,9 @@ def altered(request: pytest.FixtureRequest, server: EmbeddedServer, tmp_path_fac
                     polls.clear()
                     wait_until(lambda: outcome.done() or len(polls) > 1)  # one of them began since
         shop.capture(**options)
-        yield Altered(shop, request.param, before, {case: oid_of(shop, case) for case in CASES}, said)
-
-
-def _counted(polls: list[None]) -> Callable[[CatalogWatch, Connection], None]:
-    poll = CatalogWatch.poll
-
-    def counted(watch: CatalogWatch, connection: Connection) -> None:
-        poll(watch, connection)
-        polls.append(None)
-
-    return counted
+        after, log = {case: oid_of(shop, case) for case in CASES}, shop.log()
+        sent = log.index.entries("descriptions").to_pylist()
+        yield Altered(request.param, before, after, said, log, lineage_of(log.index), sent)
 
 
 def test_a_partition_that_is_not_published_for_a_time(server: EmbeddedServer, tmp_path: Path) -> None:
@@ -174,14 +160,15 @@ def _steps() -> Iterator[list[str]]:
         yield [named(name, case.statements[step]) for name, case in CASES.items() if step < len(case.statements)]
 
 
-def known(log: ChangeLog, lineage: Lineage, oid: int, copied: bool = False) -> Numbers:
+def known(altered: Altered, oid: int, copied: bool = False) -> Numbers:
     """Return the columns of each description of a table whose numbers are known, and these."""
-    sent = log.index.entries("descriptions").to_pylist()
-    seqs = {row["seq"] for row in sent if ((row["stream_xid"] or 0) < OUTSIDE) == copied}
+    seqs = {row["seq"] for row in altered.sent if ((row["stream_xid"] or 0) < OUTSIDE) == copied}
     found = []
-    for description in log.descriptions():
-        numbers = lineage.numbers(description)
-        if description.relation.relation_oid == oid and numbers is not None and description.seq in seqs:
+    for description in altered.log.descriptions():
+        if description.relation.relation_oid != oid or description.seq not in seqs:
+            continue
+        numbers = altered.lineage.numbers(description)
+        if numbers is not None:
             found.append((" ".join(column.name for column in description.relation.columns), numbers))
     return once(found)
 
@@ -196,16 +183,16 @@ def test_altered(altered: Altered, name: str) -> None:
     """Columns keep their numbers, old rows have the catalog's values; after a rewrite the table is copied again."""
     case, log = CASES[name], altered.log
     oid = altered.after[name] or altered.before[name]
-    lineage = lineage_of(log.index)
+    lineage = altered.lineage
     numbers, stale = case.numbers, case.stale
     if altered.late:
         numbers, stale = numbers if case.late_numbers is None else case.late_numbers, case.late or stale
-    assert known(log, lineage, oid) == once(numbers)
+    assert known(altered, oid) == once(numbers)
     assert tuple(lineage.missing(oid, 3 + place) for place in range(len(case.missing))) == case.missing
     told = [text for text in altered.said if text.startswith(f"public.{named(name, 't')} ")]
     assert any(f"{named(name, 't')} {stale}" in text for text in told) if stale else not told
     copies = latest_copies(log.index)
-    assert (oid in copies) == (stale is not None and case.can_copy) == bool(known(log, lineage, oid, copied=True))
+    assert (oid in copies) == (stale is not None and case.can_copy) == bool(known(altered, oid, copied=True))
     assert (oid in lineage.stale) == (not case.can_copy), lineage.stale.get(oid)
 
 
@@ -223,5 +210,5 @@ def test_names_and_ends(altered: Altered) -> None:
         words
     )
     assert f"table {named('a table dropped', 'public.t')} was dropped" in altered.said
-    assert not lineage_of(log.index).stale[altered.before["no longer published"]].published
+    assert not altered.lineage.stale[altered.before["no longer published"]].published
     assert verify(log.store).problems == ()

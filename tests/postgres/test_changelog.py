@@ -87,7 +87,7 @@ def test_every_flipped_byte_is_detected_or_harmless(tmp_path: Path) -> None:
     good, whole = path.read_bytes(), list(ChangeLog(tmp_path))
     choose = random.Random(1)
     noticed = 0
-    for place in choose.sample(range(len(good)), 500):
+    for place in choose.sample(range(len(good)), 200):
         flipped = bytearray(good)
         flipped[place] ^= 1 << choose.randrange(8)
         path.write_bytes(flipped)
@@ -97,7 +97,7 @@ def test_every_flipped_byte_is_detected_or_harmless(tmp_path: Path) -> None:
         except ChangeLogError as error:
             assert path.name in str(error)
             noticed += 1
-    assert noticed > 250
+    assert noticed > 100
 
 
 def test_damage_names_the_segment(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import CommittedChange, TransactionStream, stream
-from tests.live.capture import SERVER_SETTINGS
 from tests.postgres.shop import PUBLICATION, Shop
 
 pytestmark = pytest.mark.server
@@ -171,16 +170,18 @@ def test_stopped(shop: Shop) -> None:
         assert next(transactions, None) is None  # which waited for it
 
 
-def test_stopped_while_the_server_is_down(tmp_path: Path) -> None:
+def test_stopped_while_the_server_is_down(own_server: EmbeddedServer, tmp_path: Path) -> None:
     """What is between two transactions does not wait for another connection."""
-    with EmbeddedServer(18, SERVER_SETTINGS) as server, Shop.create(server, "down", tmp_path, two_phase=False) as shop:
-        with _stream(shop) as transactions:
-            shop.execute("INSERT INTO item VALUES (0)")
-            assert _ids(next(transactions)) == [0]
-            server.kill()
-            threading.Timer(1.0, transactions.stop).start()
-            assert next(transactions, None) is None
-        server.start()
+    with Shop.create(own_server, "down", tmp_path, two_phase=False) as shop:
+        try:
+            with _stream(shop) as transactions:
+                shop.execute("INSERT INTO item VALUES (0)")
+                assert _ids(next(transactions)) == [0]
+                own_server.kill()
+                threading.Timer(1.0, transactions.stop).start()
+                assert next(transactions, None) is None
+        finally:
+            own_server.start()
 
 
 def _cut(shop: Shop) -> None:

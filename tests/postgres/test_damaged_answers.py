@@ -99,7 +99,7 @@ def test_names_that_cannot_be_sent(shop: Shop) -> None:
                 read_catalog(connection, ["a\udcff"], shop.slot)
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [30, pytest.param(2000, marks=pytest.mark.long)])
 def test_flipped_bits(shop: Shop, proxy: Proxy, count: int) -> None:
     """One bit in what the server sends, anywhere: the right result, or an error of this package."""
     choose, flip = random.Random(count), _Flip()

@@ -102,7 +102,7 @@ def test_the_statistics_of_a_slot_prove_nothing(shop: Shop, forget: str) -> None
         shop.capture(new_log=False)
 
 
-@pytest.mark.parametrize("killed", ["waiting", "created"])
+@pytest.mark.parametrize("killed", ["waiting", pytest.param("created", marks=pytest.mark.long)])
 def test_a_capture_killed_while_its_slot_is_created(shop: Shop, killed: str) -> None:
     """The log says that the slot is its own: the next start of the same command begins it, and lacks nothing."""
     slot = f"{shop.slot}_own"

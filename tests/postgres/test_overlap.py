@@ -1,7 +1,7 @@
 """Transactions that a slot sends again are compared with the log: a server that was reset is detected."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from tools.servers import missing_server, open_server
 pytestmark = pytest.mark.server
 
 _NUMBERS = itertools.count()
+_SETTINGS = {"autovacuum": "off", "wal_keep_size": "64MB", "min_wal_size": "32MB"}
+"""What a slot needs that is set back is kept; hardly more, since all of it is copied with the server's volume."""
 ROWS = "INSERT INTO item SELECT g, 'x' FROM generate_series({}, {}) g"
 QUOTED = '"' + PUBLICATION.replace('"', '""') + '"'
 PUT_BACK = "the server was reset to an earlier state"
@@ -55,10 +57,12 @@ LAST = {
 CERTAIN = [name for name in LAST if name != "streams of which nothing is left"]
 ON_EACH = {"a streamed one with a savepoint", "a prepared one", "streams without a row"}
 """What servers of all releases send again by default; the rest where tests are long."""
+REFUSED = {"a plain one", "a streamed one with a savepoint", "a streamed prepared one", "streams without a row"}
+"""What a server that was reset lacks by default: one of each kind of message that ends what the log has."""
 
 
-def _parameters(names: Iterable[str]) -> list[Any]:
-    return [pytest.param(name, marks=[pytest.mark.differs_by_version] if name in ON_EACH else []) for name in names]
+def _marked(names: Iterable[str], marked: Collection[str], mark: pytest.MarkDecorator) -> list[Any]:
+    return [pytest.param(name, marks=[mark] if name in marked else []) for name in names]
 
 
 @pytest.fixture(scope="module", params=[16, 18], ids="pg{}".format)
@@ -66,7 +70,7 @@ def volatile(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     """A server that is stopped, killed, and reset."""
     if problem := missing_server(request.param):
         pytest.skip(problem)
-    with open_server(request.param, {"autovacuum": "off", "wal_keep_size": "256MB"}) as server:
+    with open_server(request.param, _SETTINGS) as server:
         yield server
 
 
@@ -129,7 +133,7 @@ def _state(shop: Shop) -> Path:
     return shop.server.data_directory / "pg_replslot" / shop.slot / "state"
 
 
-@pytest.mark.parametrize("last", _parameters(LAST))
+@pytest.mark.parametrize("last", _marked(LAST, ON_EACH, pytest.mark.differs_by_version))
 def test_a_crash_keeps_the_history(shop: Shop, last: str) -> None:
     """The slot is before the log's end, and what comes again is what the log has, whatever it is: nothing is twice."""
     slot = saved(shop)
@@ -170,20 +174,21 @@ def test_a_transaction_streamed_again_at_its_commit(shop: Shop) -> None:
     assert committed_ids(shop.log()) == [*before, *range(100_001, 100_011)] and verify(shop.log().store).problems == ()
 
 
-ROLLED_BACK = pytest.mark.parametrize(
-    ("volatile", "options"),
-    [
-        pytest.param(15, {"proto_version": 2, "streaming": "on", "two_phase": False}, id="pg15-v2"),
-        pytest.param(15, {"proto_version": 3, "streaming": "on"}, id="pg15-v3", marks=pytest.mark.differs_by_version),
-        pytest.param(16, {"proto_version": 2, "streaming": "on", "two_phase": False}, id="pg16-v2"),
-        pytest.param(
-            16, {"proto_version": 4, "streaming": "parallel"}, id="pg16-v4", marks=pytest.mark.differs_by_version
-        ),
-    ],
-    indirect=["volatile"],
-)
+_STREAMING: dict[str, tuple[int, dict[str, Any]]] = {
+    "pg15-v2": (15, {"proto_version": 2, "streaming": "on", "two_phase": False}),
+    "pg15-v3": (15, {"proto_version": 3, "streaming": "on"}),
+    "pg16-v2": (16, {"proto_version": 2, "streaming": "on", "two_phase": False}),
+    "pg16-v4": (16, {"proto_version": 4, "streaming": "parallel"}),
+}
 """Where the server does not send at which LSN a streamed transaction was rolled back: up to protocol version 3, and
 after a crash."""
+
+
+def _rolled_back(default: str) -> pytest.MarkDecorator:
+    """Run a test in all of these ways, of which one is not long."""
+    marks = {default: [pytest.mark.differs_by_version]}
+    ways = [pytest.param(*way, id=name, marks=marks.get(name, [])) for name, way in _STREAMING.items()]
+    return pytest.mark.parametrize(("volatile", "options"), ways, indirect=["volatile"])
 
 
 def roll_back_at_the_end(shop: Shop) -> None:
@@ -204,7 +209,7 @@ def roll_back_at_the_end(shop: Shop) -> None:
     assert last["outcome"] == "aborted" and not last["end_lsn"]
 
 
-@ROLLED_BACK
+@_rolled_back("pg15-v3")
 def test_a_crash_after_a_rolled_back_stream(shop: Shop, options: dict[str, Any]) -> None:
     """The slot is set back to before the log's last transaction, which is compared; the one after it says nothing."""
     shop.options |= options
@@ -220,7 +225,7 @@ def test_a_crash_after_a_rolled_back_stream(shop: Shop, options: dict[str, Any])
     assert verify(shop.log().store).problems == ()
 
 
-@ROLLED_BACK
+@_rolled_back("pg16-v4")
 def test_a_server_reset_to_before_a_rolled_back_stream(shop: Shop, options: dict[str, Any]) -> None:
     """Its WAL passes the log's end without a published row: refused, as it lacks the log's last commit."""
     shop.options |= options
@@ -241,7 +246,7 @@ def test_a_server_reset_to_before_a_rolled_back_stream(shop: Shop, options: dict
         assert shop.confirmed() == confirmed and committed_ids(shop.log()) == [*range(1, 21)]
 
 
-@pytest.mark.parametrize("last", CERTAIN)
+@pytest.mark.parametrize("last", _marked(CERTAIN, {*CERTAIN} - REFUSED, pytest.mark.long))
 def test_a_server_that_was_reset(shop: Shop, last: str) -> None:
     """It has written past the log's end since: refused, and nothing is confirmed, whatever the log has last."""
     with Volume.of(shop.server) as volume:
@@ -288,7 +293,15 @@ def _invalidate(shop: Shop) -> list[int]:
     return [90_001]
 
 
-@pytest.mark.parametrize("lose", [_drop, _drop_past_the_end, _create_past_the_end, _invalidate])
+@pytest.mark.parametrize(
+    "lose",
+    [
+        pytest.param(_drop, marks=pytest.mark.long),
+        pytest.param(_drop_past_the_end, marks=pytest.mark.long),
+        _create_past_the_end,
+        _invalidate,
+    ],
+)
 def test_a_server_that_was_reset_and_lost_its_slot(shop: Shop, lose: Callable[[Shop], list[int]]) -> None:
     """Nothing compares its history with the log's: still no row that it lost is on top of the new copies."""
     with Volume.of(shop.server) as volume:
@@ -307,8 +320,15 @@ def test_a_server_that_was_reset_and_lost_its_slot(shop: Shop, lose: Callable[[S
         assert not lineage_of(log.index).stale and verify(log.store).problems == ()
 
 
-@pytest.mark.parametrize("move", ["created", "advanced"])
-@pytest.mark.parametrize("is_noted", [False, True], ids=["segment", "note"])
+@pytest.mark.parametrize(
+    ("is_noted", "move"),
+    [
+        (False, "created"),
+        (True, "advanced"),
+        pytest.param(False, "advanced", marks=pytest.mark.long),
+        pytest.param(True, "created", marks=pytest.mark.long),
+    ],
+)
 def test_a_slot_moved_past_the_last_transaction(shop: Shop, move: str, is_noted: bool) -> None:
     """It is past the last transaction of the log and before its end, on a server that was reset: refused.
 
@@ -409,7 +429,7 @@ def test_a_server_reset_during_a_capture(shop: Shop) -> None:
         new = pass_the_end(shop)
         wait_until(lambda: outcome.done() or BEGUN_ANEW in [event.name for event in shop.log().events()], 60)
         shop.execute(ROWS.format(11, 15))
-    shop.capture()
+    shop.capture(heartbeat=0.2)  # a copy waits until WAL before it is flushed, which an idle server does each 15 s
     log = shop.log()
     assert ids(log, oid_of(shop)) == [*range(1, 16), *new]
     assert not lineage_of(log.index).stale and verify(log.store).problems == ()

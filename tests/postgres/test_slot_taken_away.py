@@ -1,16 +1,18 @@
 """Slots that are lost or dropped during a capture: it ends with the reason and the remedy."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 
+from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.live.capture import EACH_VERSION
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
+from tools.background import in_background
 from tools.servers import open_server
 
 pytestmark = pytest.mark.server
@@ -57,19 +59,18 @@ def _lose(shop: Shop) -> None:
 )
 def test_a_slot_taken_away_ends_its_capture(forgetful: Shop, take_away: Callable[[Shop], None], said: str) -> None:
     """With status 1, the reason and a remedy that loses nothing more; what came before is in the log."""
-    with _capture(forgetful) as process:
+    with in_background(lambda done: _capture(forgetful)) as (capturing,):
         end = forgetful.execute("INSERT INTO item VALUES (1, 'a')")
-        wait_until(lambda: forgetful.confirmed() >= end, 60)
+        wait_until(lambda: forgetful.confirmed() >= end)
         take_away(forgetful)
-        words = process.communicate(timeout=60)[1].splitlines()[-1]
-    assert process.returncode == 1
-    assert said in words and "start a new log" in words
-    with _capture(forgetful) as again:
-        assert said in again.communicate(timeout=60)[1].splitlines()[-1] and again.returncode == 1
+        ended: Any = capturing.result(60)
+    for done in (ended, _capture(forgetful)):
+        last = done.stderr.splitlines()[-1]
+        assert done.exit_code == 1
+        assert said in last and "start a new log" in last
     assert committed_ids(forgetful.log()) == [1]
 
 
-def _capture(shop: Shop) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "pgoutput_construct.cli", "capture", shop.dsn, str(shop.directory)]
+def _capture(shop: Shop) -> Result:
     options = ["--slot", shop.slot, "--publication", PUBLICATION, "--new-log", "--segment-seconds", "0.1"]
-    return subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
+    return CliRunner().invoke(cli, ["capture", shop.dsn, str(shop.directory), *options])

@@ -42,6 +42,7 @@ def available_memory() -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("roomy", "columns"), COLUMNS.items(), indirect=["roomy"], ids=["pg16", "pg18"])
 def test_a_row_too_large_as_text_is_captured_in_binary(roomy: Shop, columns: int) -> None:
     """The error names the option; what was before it is in the log, which then takes the row, and what follows."""

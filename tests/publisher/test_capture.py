@@ -11,7 +11,7 @@ from pgoutput_construct import testing
 from pgoutput_construct.changelog._facts.catalog_readings import publication_readings, table_readings
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres import stream
+from pgoutput_construct.postgres import _retry, stream
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.faults import FAULTS, Fault
@@ -59,6 +59,13 @@ def inserted(log: Path) -> list[int]:
                 if isinstance(message, pgo.Insert) and message.xid not in ended.transaction.aborted:
                     found.append(int(message.new[0]))
     return found
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The publisher is there all the time: who was cut off tries again at once."""
+    monkeypatch.setattr(_retry, "_MIN_PAUSE", 0.05)
+    monkeypatch.setattr(_retry, "_MAX_PAUSE", 0.4)
 
 
 @pytest.mark.parametrize("name", FAULTS)

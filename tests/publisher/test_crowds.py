@@ -115,11 +115,19 @@ def serving(source: Path) -> Iterator[tuple[int, subprocess.Popen[str]]]:
             process.kill()
 
 
-def test_positions_survive_a_restart_and_a_crash(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "ends",
+    [
+        (signal.SIGKILL, signal.SIGTERM),
+        pytest.param((signal.SIGTERM, signal.SIGKILL, signal.SIGTERM), marks=pytest.mark.long),
+    ],
+    ids=["crash", "both"],
+)
+def test_positions_survive_a_restart_and_a_crash(tmp_path: Path, ends: tuple[signal.Signals, ...]) -> None:
     """What a client has confirmed is not sent again by the next process, however the last one ended."""
     source, kept = tmp_path / "lines.jsonl", tmp_path / "lines.jsonl.slots.json"
     source.write_bytes(b"".join(_lines()))
-    for number, end in enumerate((signal.SIGTERM, signal.SIGKILL, signal.SIGTERM)):
+    for number, end in enumerate(ends):
         with serving(source) as (port, process), WireClient(port, user="me", replication="database") as client:
             client.start(START.format("lasting"))
             first = next(data for data in iter(client.payload, None) if data.startswith(pgo.Begin.TAG))

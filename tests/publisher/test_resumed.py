@@ -70,8 +70,14 @@ def meant(sent: Iterable[bytes], options: ReplicationOptions) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("two_phase_at", [None, 0])
-@pytest.mark.parametrize("options", ASKED, ids=lambda options: options.streaming)
+@pytest.mark.parametrize(
+    ("options", "two_phase_at"),
+    [
+        pytest.param(options, at, id=f"{options.streaming}-{at}", marks=[] if shown else [pytest.mark.long])
+        for options in ASKED
+        for at, shown in ((None, options.streaming == "off"), (0, options.streaming == "parallel"))
+    ],
+)
 def test_wherever_it_was_cut(
     sent: list[tuple[Lsn, m.PgoutputMessage]], options: ReplicationOptions, two_phase_at: int | None, tmp_path: Path
 ) -> None:

@@ -137,7 +137,7 @@ def test_a_subscription_made_without_a_connection(
     assert not _different(target, batch), str(batch)
 
 
-@pytest.mark.parametrize("streaming", ["off", "on", "parallel"])
+@pytest.mark.parametrize("streaming", ["off", pytest.param("on", marks=pytest.mark.long), "parallel"])
 def test_nothing_is_lost_or_comes_twice_after_cuts(
     server: EmbeddedServer, target: psycopg.Connection[Any], batch: Batch, streaming: str
 ) -> None:

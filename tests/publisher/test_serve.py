@@ -91,7 +91,9 @@ def waiting(log: Path) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
             process.kill()
 
 
-@pytest.mark.parametrize("is_there", [True, False], ids=["empty", "not there"])
+@pytest.mark.parametrize(
+    "is_there", [pytest.param(True, id="empty", marks=pytest.mark.long), pytest.param(False, id="not there")]
+)
 def test_a_log_without_a_segment(tmp_path: Path, server18: EmbeddedServer, is_there: bool) -> None:
     """It is waited for; clients are refused meanwhile, as by a server that starts, and served when there is one."""
     log = WrittenLog(tmp_path) if is_there else None
@@ -120,10 +122,8 @@ def test_a_log_without_a_segment(tmp_path: Path, server18: EmbeddedServer, is_th
 def test_lines_that_are_not_there(tmp_path: Path) -> None:
     """Nobody captures into a file of JSON: it is refused."""
     lines = tmp_path / "changes.jsonl"
-    done = subprocess.run(
-        [sys.executable, "-m", "pgoutput_construct.cli", "serve", lines], check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 1 and "changes.jsonl: No such file or directory" in done.stderr
+    done = CliRunner().invoke(cli, ["serve", str(lines)])
+    assert done.exit_code == 1 and "changes.jsonl: No such file or directory" in done.stderr
 
 
 def test_waiting_is_interrupted(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ def test_what_a_file_of_tests_said_is_counted() -> None:
 
 
 @pytest.mark.server
+@pytest.mark.long
 def test_a_subscription_gets_its_rows_through_a_capture_and_a_publisher(
     server18: EmbeddedServer, tmp_path: Path
 ) -> None:

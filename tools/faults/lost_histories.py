@@ -332,7 +332,7 @@ def _rows(log: ChangeLog, oid: int) -> dict[int, int]:
 
 @dataclass
 class Volume:
-    """A snapshot of the volume on which a server has its data, to which it can be put back."""
+    """A snapshot of the volume on which a server has its data, to which it can be put back once."""
 
     server: EmbeddedServer
     copy: Path
@@ -349,14 +349,18 @@ class Volume:
             yield volume
 
     def put_back(self) -> None:
-        """Let the server continue from the snapshot: the same cluster and timeline, an older state of its slots."""
+        """Let the server continue from the snapshot: the same cluster and timeline, an older state of its slots.
+
+        The snapshot becomes the server's data: a second copy would take as long as the first.
+        """
         self.server.kill()
         for path in self.server.data_directory.iterdir():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink()
-        _copy(self.copy, self.server.data_directory)
+        for path in self.copy.iterdir():
+            shutil.move(path, self.server.data_directory)
         self.server.start()
 
 

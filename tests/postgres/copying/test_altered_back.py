@@ -76,8 +76,17 @@ CASES: dict[str, dict[str, tuple[tuple[str, ...], dict[str, int]]]] = {
 """By what a publication is made for, what is done to it, one after another, and which tables are copied for each."""
 
 
-@pytest.mark.parametrize("together", [True, False], ids=["one transaction", "several"])
-@pytest.mark.parametrize("publication", CASES)
+@pytest.mark.parametrize(
+    ("publication", "together"),
+    [
+        pytest.param(FOR_TABLES, True, id="tables-one transaction"),
+        pytest.param(FOR_TABLES, False, id="tables-several", marks=pytest.mark.long),
+        pytest.param(FOR_ALL, True, id="all-one transaction", marks=pytest.mark.long),
+        pytest.param(FOR_ALL, False, id="all-several"),
+        pytest.param(IN_SCHEMA, True, id="schema-one transaction", marks=pytest.mark.long),
+        pytest.param(IN_SCHEMA, False, id="schema-several"),
+    ],
+)
 def test_altered_and_altered_back(source: Source, publication: str, together: bool) -> None:
     """Tables that the server may not have sent completely meanwhile are copied again, others are not."""
     source.execute(*TABLES, f"CREATE PUBLICATION q {publication}")

@@ -27,7 +27,7 @@ _WAL = "SELECT count(pg_logical_emit_message(false, 'test', repeat('x', 100000))
 _AHEAD = 2**21  # bytes
 
 
-@pytest.mark.parametrize("two_phase", [False, True])
+@pytest.mark.parametrize("two_phase", [pytest.param(False, marks=pytest.mark.long), True])
 def test_the_event_of_a_copy_has_its_visibility(source: Source, two_phase: bool) -> None:
     """Of all commits among which copies are made: prepared, streamed, asynchronous, of many savepoints."""
     if two_phase and source.version < 15:

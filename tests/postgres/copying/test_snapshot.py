@@ -244,7 +244,8 @@ def test_a_locked_table_delays_only_its_own_copy(
         holder.execute("ALTER TABLE a_1 ALTER id SET STATISTICS 7")
         holder.execute("LOCK TABLE a_1 IN ACCESS EXCLUSIVE MODE")
         assert not ensure_publication(holder, "p", NewPublication.parse(["b"]))
-        with source.capturing() as outcome:
+        # A copy waits until WAL before it is flushed: the heartbeat does that on a server that is idle.
+        with source.capturing(heartbeat=0.2) as outcome:
             wait_until(lambda: _copied(source) == ["b"], seconds=30)
             snapshot(source.dsn, source.directory, ["b"], handle_signals=False)
             wait_until(
