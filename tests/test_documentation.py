@@ -80,8 +80,15 @@ def test_library_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("code", [LIVE, LIVE_IN_ASYNCIO], ids=["iterator", "asyncio"])
+@pytest.mark.parametrize(
+    ("code", "number"),
+    [
+        pytest.param(LIVE, signal.SIGINT, id="iterator-2"),
+        pytest.param(LIVE_IN_ASYNCIO, signal.SIGTERM, id="asyncio-15"),
+        pytest.param(LIVE, signal.SIGTERM, id="iterator-15", marks=pytest.mark.long),
+        pytest.param(LIVE_IN_ASYNCIO, signal.SIGINT, id="asyncio-2", marks=pytest.mark.long),
+    ],
+)
 def test_live_examples_run(server18: EmbeddedServer, code: str, number: signal.Signals) -> None:
     """They print a change when it has committed, over a connection that is lost, and end at Ctrl-C and SIGTERM."""
     with database(server18, "readme_live") as connection:

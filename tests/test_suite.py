@@ -33,7 +33,7 @@ SECONDS = 120.0
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_nothing_is_left_after_a_signal(number: signal.Signals, tmp_path: Path) -> None:
     """Neither the server of a test, nor a process in a session of its own, nor files."""
     ready, test = tmp_path / "ready", tmp_path / "test_waiting.py"

@@ -59,7 +59,7 @@ def one_by_one(recording: Recording) -> dict[str, list[tuple[int, str, int]]]:
     return rows
 
 
-@pytest.mark.parametrize("size", [7, 100_000])
+@pytest.mark.parametrize("size", [7, pytest.param(100_000, marks=pytest.mark.long)])
 def test_recordings_in_batches(recordings: dict[str, Recording], size: int) -> None:
     """Streams, relations that change in a batch, and truncates of several tables, in small batches and in one."""
     for name, recording in recordings.items():

@@ -104,7 +104,13 @@ def test_damaged_frames_are_covered(data: bytes) -> None:
     assert_covered(trace_frame(data), data)
 
 
-@pytest.mark.parametrize("path", sorted(STORE.glob("*.txt")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=() if path.stem.startswith("18-") else pytest.mark.long)
+        for path in sorted(STORE.glob("*.txt"))
+    ],
+)
 def test_recordings(path: Path) -> None:
     """What real servers sent is covered."""
     recording = Recording.load(path)
