@@ -113,6 +113,7 @@ def test_live_examples_run(server18: EmbeddedServer, code: str, number: signal.S
             _until(lambda: connection.execute("SELECT pg_drop_replication_slot('mine')"))
 
 
+@pytest.mark.slow
 def test_testing_example_runs() -> None:
     """The test of a consumer runs, against our own session."""
     exec(compile(TESTING, "<page>", "exec"), {})
@@ -151,6 +152,7 @@ def _test_of(client: Callable[[str], Any]) -> Callable[[], None]:
     return test
 
 
+@pytest.mark.slow
 def test_client_example_runs() -> None:
     """The client of the tutorial passes its test; one that takes the value before an update for the one after fails."""
     known, broken = dict[str, Any](), dict[str, Any]()
@@ -163,6 +165,7 @@ def test_client_example_runs() -> None:
     assert rows == [*FAULTS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault",
     [pytest.param(name, marks=() if name == "cut" else pytest.mark.long) for name in FAULTS if name != "stall"],
@@ -180,6 +183,7 @@ def test_client_example_survives(fault: str) -> None:
         assert tables == {"orders": {(b"1",): {"id": b"1", "note": b"second"}}}
 
 
+@pytest.mark.slow
 def test_conformance_example_runs(tmp_path: Path) -> None:
     """The client of the page passes what it says, and fails what it says, in these words."""
     page, program = PAGES["docs/how-to/conformance.md"], tmp_path / "my_client.py"
@@ -489,6 +493,7 @@ UNITS = dict(re.findall(r"```ini\n# /etc/systemd/system/(\S+)\n(.*?)```", CONTAI
 """The systemd units, by the names of their files."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
 def test_systemd_units(tmp_path: Path) -> None:
     """They have nothing that systemd does not know."""

@@ -38,6 +38,7 @@ def test_every_extra_of_users_is_known() -> None:
     assert set(DECLARED) - set(EXTRAS) == {"docs", "fuzz", "maintain", "release", "test"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "extra", "hidden"),
     [
@@ -91,6 +92,7 @@ USED = ("columnar", "postgres", "cli")
 """Extras that need kernels, a library of C, and neither."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "extra", [pytest.param(each, marks=() if each in USED else pytest.mark.long) for each in (*EXTRAS, "docs")]
 )

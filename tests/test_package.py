@@ -29,6 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return zipfile.ZipFile(built).namelist()
 
 
+@pytest.mark.slow
 def test_wheel_has_the_whole_package(wheel: list[str]) -> None:
     """What lies in the package's folders is shipped, also what is no Python."""
     package = {name for name in tracked() if name.startswith("pgoutput_construct/")}

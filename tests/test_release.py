@@ -34,6 +34,7 @@ class Unequal(Release):
         return built
 
 
+@pytest.mark.slow
 def test_builds_that_differ(tmp_path: Path) -> None:
     """They are no release, and what was there stays."""
     (tmp_path / "dist").mkdir()
@@ -44,6 +45,7 @@ def test_builds_that_differ(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "dist").iterdir()] == ["pgoutput_construct-0.1.whl"]
 
 
+@pytest.mark.slow
 def test_a_changelog_without_the_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

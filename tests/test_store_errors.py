@@ -127,6 +127,7 @@ def test_notes_in_an_object_store_that_denies_access() -> None:
         assert "invalid" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_notes_in_an_object_store_that_fails() -> None:
     """It answers 500 for as long as the client tries again."""
     with refusing(500) as address:
@@ -237,6 +238,7 @@ def guarded_blocks(tree: ast.AST, wide: set[str]) -> Iterator[tuple[int, list[An
             yield node.lineno, node.body
 
 
+@pytest.mark.slow
 def test_no_handler_of_damage_takes_an_error_of_the_store() -> None:
     """PgoutputError is a ValueError: where ValueError is caught, no store is read or written.
 

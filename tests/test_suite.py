@@ -12,6 +12,8 @@ import pytest
 from tools.affected_tests import UnknownBranchError, affected_tests
 from tools.suite import Run, left_over
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 RUN = """
     import sys

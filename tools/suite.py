@@ -47,7 +47,7 @@ FETCHES: Final[Mapping[str, Sequence[Sequence[str]]]] = {
 }
 """Which tests need something that is fetched, once for all clones of a user, and the modules that fetch it."""
 
-QUICK: Final = "not long and not spark and not server"
+QUICK: Final = "not long and not slow and not spark and not server"
 """Which tests are quick."""
 
 _MARK: Final = "PGOUTPUT_TEST_RUN"

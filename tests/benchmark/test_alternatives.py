@@ -205,6 +205,7 @@ def test_lines_of_debezium(tmp_path: Path) -> None:
     assert shown == (1, "m", "2024-01-01 00:00:37.000123+00:00", "10.50", "1971-01-02")
 
 
+@pytest.mark.slow
 def test_a_program_is_measured_with_those_below_it(tmp_path: Path) -> None:
     """The memory and CPU of its children count."""
     child = "import time; held = bytearray(b'x' * 200_000_000); time.sleep(1); sum(range(3_000_000))"

@@ -22,6 +22,8 @@ from tests.changelog.blocks import block_of
 from tests.live.recording import Recording
 from tests.spark.logs import log_options, write_recording
 
+pytestmark = pytest.mark.slow
+
 RECORDING = "18-v4-text"
 
 

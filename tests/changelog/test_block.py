@@ -44,6 +44,7 @@ def xids_one_by_one(stream: list[Sent]) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @given(testing.streams(4, "parallel", two_phase=True), st.integers(0, 200))
 def test_each_payload_has_the_xid_of_its_transaction(stream: list[Sent], cut: int) -> None:
     """In the message, or in the Begin before it, which may stand in an earlier block."""
@@ -52,6 +53,7 @@ def test_each_payload_has_the_xid_of_its_transaction(stream: list[Sent], cut: in
     assert [*before.xid.tolist(), *after.xid.tolist()] == xids_one_by_one(stream)
 
 
+@pytest.mark.slow
 @given(testing.streams(4, "parallel"), st.data())
 def test_some_payloads_of_a_block(stream: list[Sent], data: st.DataObject) -> None:
     """A slice, indexes and flags choose the same of every column, and of the index."""
@@ -66,6 +68,7 @@ def test_some_payloads_of_a_block(stream: list[Sent], data: st.DataObject) -> No
         assert some.wal_start.tolist() == chosen_rows.tolist() and some.xid.tolist() == block.xid[first:].tolist()
 
 
+@pytest.mark.slow
 @given(testing.streams(4, "parallel"), st.lists(st.integers(0, 30), max_size=9))
 def test_small_blocks_become_one(stream: list[Sent], lengths: list[int]) -> None:
     """Blocks put together are the block of all; an event stays between those that it came between."""

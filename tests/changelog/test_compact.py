@@ -24,6 +24,8 @@ from tests.changelog.blocks import block_of
 from tests.live.recording import Recording
 from tests.spark.logs import log_options, write_log, write_recording
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = log_options(4, "parallel", two_phase=True)
 LIMITS = CompactionLimits(rows=120, least=3, grace=0)
 

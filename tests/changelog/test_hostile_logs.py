@@ -160,6 +160,7 @@ CLAIMS: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+@pytest.mark.slow
 def test_what_segments_claim(tmp_path: Path) -> None:
     """Rows, pages, dictionaries and indexes that are a thousand times as large as the file."""
     logs = [written(tmp_path / name) for name in CLAIMS]
@@ -171,6 +172,7 @@ def test_what_segments_claim(tmp_path: Path) -> None:
     assert memory < MOST
 
 
+@pytest.mark.slow
 def test_large_segments_are_read(log: Path) -> None:
     """As many equal rows as a compaction puts into one segment; and columns that another program has compressed."""
     rewrite(log, rows(repeated(2_000)), compression="snappy")

@@ -35,6 +35,7 @@ def test_differences_of_identities(noted: LogIdentity, now: LogIdentity, differe
     assert LogIdentity.from_json(noted.to_json()) == noted
 
 
+@pytest.mark.slow
 def test_the_id_of_a_log(address: str) -> None:
     """It is there with the first segment, and stays the same; another log has another one."""
     store = open_store(address)

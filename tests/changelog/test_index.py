@@ -103,6 +103,7 @@ def controls_of(stream: Sequence[Sent]) -> list[ControlMessage]:
 cuts = st.lists(st.integers(1, 300), max_size=5)
 
 
+@pytest.mark.slow
 @given(testing.streams(4, "parallel", two_phase=True), cuts, cuts, st.booleans())
 def test_the_index_agrees_with_readers_of_messages(
     stream: list[Sent], blocks: list[int], cuts: list[int], resume: bool
@@ -119,6 +120,7 @@ def test_the_index_agrees_with_readers_of_messages(
     assert not stream or (whole.first_seq, whole.last_seq) == (0, len(stream) - 1)
 
 
+@pytest.mark.slow
 @given(testing.streams(4, "parallel", two_phase=True), st.integers(1, 200), cuts)
 def test_transactions_of_a_lost_connection_are_void(stream: list[Sent], lost: int, cuts: list[int]) -> None:
     """The connection is lost anywhere, and all is sent again, with an event between or without: it counts once."""
@@ -137,6 +139,7 @@ def test_transactions_of_a_lost_connection_are_void(stream: list[Sent], lost: in
     assert [entry[1:7] for entry in ended(index)] == [entry[1:7] for entry in expected]
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(testing.streams(4, "parallel"), st.integers(1, 9))
 def test_a_pruned_log_has_its_descriptions(stream: list[Sent], step: int) -> None:
@@ -182,6 +185,7 @@ def test_invalid_messages_are_faults_with_their_seq() -> None:
     assert "Begin.final_lsn" in faults[0]["problem"] and "unknown tag" in faults[2]["problem"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["16-v1-text", "18-v2-binary", "18-v4-text", "18-v4-immediate"])
 def test_recordings(recordings: dict[str, Recording], tmp_path: Path, name: str) -> None:
     """What real servers sent, through a log: the same transactions and rows."""

@@ -36,6 +36,7 @@ def write(address: str) -> list[bytes]:
     return payloads
 
 
+@pytest.mark.slow
 def test_a_large_payload_is_read_like_any_other(address: str) -> None:
     """In every store, with other rows and alone; verify finds no problem."""
     payloads = write(address)

@@ -260,6 +260,7 @@ def found(lineage: Lineage) -> Found:
     return {**lineage.stale}, {**lineage._numbers}, {**lineage._missing}
 
 
+@pytest.mark.slow
 @settings(max_examples=max(settings().max_examples // 3, 10))  # each is looked at after every segment
 @given(st.integers(0, 2**32), st.integers(1, 60), st.sampled_from([3, 3, 80]), st.data())
 def test_a_log_that_grows(seed: int, steps: int, width: int, data: st.DataObject) -> None:

@@ -16,6 +16,8 @@ from pgoutput_construct.errors import ChangeLogError
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def log(tmp_path: Path, recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -17,6 +17,8 @@ from pgoutput_construct.wire import Lsn, Timestamp
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
+pytestmark = pytest.mark.slow
+
 
 def test_readers_are_stored_in_the_log(address: str) -> None:
     """Registered, advanced, listed, forgotten."""

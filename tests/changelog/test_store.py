@@ -68,6 +68,7 @@ def test_relative_paths_are_made_absolute(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / "log" / "one").exists() and open_store(f"file://{tmp_path}/log").read("one") == b"1"
 
 
+@pytest.mark.slow
 def test_credentials_are_never_shown(tmp_path: Path) -> None:
     """Neither in names of a store nor in errors, whatever is wrong with the URI."""
     uris = (
@@ -130,6 +131,7 @@ def test_an_exchanged_directory_is_noticed(tmp_path: Path) -> None:
             lock.check()
 
 
+@pytest.mark.slow
 def test_the_last_claim_of_an_object_store_wins(s3_address: str) -> None:
     """The capture that was there before notices it; a lock with a time is refused while it is renewed."""
     store = open_store(s3_address)
@@ -152,6 +154,7 @@ def test_the_last_claim_of_an_object_store_wins(s3_address: str) -> None:
         store.lock("compaction", seconds=60)
 
 
+@pytest.mark.slow
 def test_sweep_removes_files_of_killed_writers(tmp_path: Path) -> None:
     """Its unfinished file is removed; one that is being written is not."""
     store = LocalStore(tmp_path)

@@ -151,6 +151,7 @@ def test_slices(log: WrittenLog, bounds: dict[str, Any], expected: list[str]) ->
     assert yielded(log, kinds, **bounds) == expected
 
 
+@pytest.mark.slow
 def test_slices_by_seq_and_time(log: WrittenLog) -> None:
     """Between any two seqs, and any two times, is what has them; events have the times of the machine."""
     fill(log)
@@ -202,6 +203,7 @@ def read(log: WrittenLog, lsn: int, *, gone: bool = False) -> None:
     log.writer.append_fact(TABLE_FACTS, pgo.Lsn(lsn), **facts, **({"gone": True} if gone else {}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repeated", [True, False])
 def test_readings_of_a_lost_history(log: WrittenLog, repeated: bool) -> None:
     """They do not count before the log was restarted; what was read before counts if it was true by then."""
@@ -259,6 +261,7 @@ def test_where_a_copy_stands(log: WrittenLog, with_visibility: bool) -> None:
     assert ordered(log, until=1049) == ["committed 1000"]
 
 
+@pytest.mark.slow
 def test_positions_of_copies(log: WrittenLog) -> None:
     """They are between those of the items around them, and do not change as the log grows or is compacted."""
     log.commit(700, 1000, 1010, relation(1), insert(1, "a"))

@@ -6,6 +6,8 @@ import pytest
 
 from tools.faults.upkeep import attack
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("transactions", "kills"), [(1500, 3), pytest.param(4000, 6, marks=pytest.mark.long)])
 def test_nothing_is_lost_when_upkeep_is_killed(tmp_path: Path, transactions: int, kills: int) -> None:

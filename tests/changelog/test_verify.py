@@ -28,6 +28,8 @@ from pgoutput_construct.wire import Lsn
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
+pytestmark = pytest.mark.slow
+
 ALL = Lsn(2**63 - 1)
 
 

@@ -143,6 +143,7 @@ def _event(event: LogEvent, seq: int) -> dict[str, object]:
     return {"seq": seq, "name": event.name, "lsn": int(event.lsn), "time": 0, "payload": event.payload()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("void", [False, True])
 @pytest.mark.parametrize("next_xid", BEGINS)
 def test_logs_of_format_2(next_xid: int, void: bool) -> None:

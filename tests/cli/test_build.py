@@ -25,12 +25,14 @@ def _lines(*values: object) -> bytes:
     return b"".join(json.dumps(value).encode() + b"\n" for value in values)
 
 
+@pytest.mark.slow
 @recorded
 def test_hex_round_trip(run: Run, path: Path) -> None:
     """decode | build gives a file of hexadecimal lines back byte for byte, its header included."""
     assert run("build", stdin=run("decode", path).stdout_bytes).stdout_bytes == path.read_bytes()
 
 
+@pytest.mark.slow
 @recorded
 def test_recvlogical_round_trip(run: Run, path: Path, tmp_path: Path) -> None:
     """decode | build gives a file as pg_recvlogical writes it back byte for byte."""

@@ -90,6 +90,7 @@ def test_a_client_that_fails(client: list[str], tmp_path: Path) -> None:
     assert line["expected"]["new"] == {"id": "1", "note": "one"}
 
 
+@pytest.mark.slow
 def test_a_client_that_ends(client: list[str]) -> None:
     """What it is, by its status and its standard error."""
     done = _run("--case", "v1/insert", "--json", "--", *client, "crashes")
@@ -101,6 +102,7 @@ def test_a_client_that_ends(client: list[str]) -> None:
     assert json.loads(done.stdout)["problem"] == "it did not connect within 0.3 seconds"
 
 
+@pytest.mark.slow
 def test_levels(client: list[str]) -> None:
     """What a client should do counts where that is asked for."""
     arguments = ("--case", "handshake/odd-publication", "--timeout", "2")

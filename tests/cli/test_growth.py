@@ -9,6 +9,8 @@ import yaml
 
 from tests.growth.project import Project
 
+pytestmark = pytest.mark.slow
+
 GIVEN = ("--proto-version", "5", "--checksums", "--streaming", "eager")
 LINES: list[dict[str, Any]] = [
     {"message": "Begin", "final_lsn": "0/5", "commit_time": "2026-01-01T00:00:00+00:00", "xid": 7},

@@ -78,6 +78,7 @@ def test_samples(run: Run, name: str) -> None:
         ) in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_cut_samples(run: Run, name: str) -> None:
     """A message cut anywhere is shown to the fault; the rest is there, unread."""
@@ -109,6 +110,7 @@ def test_readable_values(run: Run) -> None:
     assert "cascade, restart identity: " in run("inspect", SAMPLES["Truncate"][1].hex()).stdout
 
 
+@pytest.mark.slow
 def test_wide_rows_are_summarised(run: Run) -> None:
     """The middle of many columns and of long values is left out, and --all shows it."""
     data = pgo.build(pgo.Insert(None, 1, tuple(b"%d" % i * 20 for i in range(800))))
@@ -140,6 +142,7 @@ def test_stream_state(run: Run) -> None:
     assert run("inspect", "--in-stream", "--proto-version", 1, digits).exit_code == 1
 
 
+@pytest.mark.slow
 def test_hex_file(run: Run) -> None:
     """A recording brings its options; the messages before tell the stream state and the names."""
     recording = Recording.load(STORE / "18-v4-text.txt")
@@ -176,6 +179,7 @@ def test_recvlogical_file(run: Run, tmp_path: Path) -> None:
     assert _bytes(run("inspect", tmp_path / "raw")) == good[0]
 
 
+@pytest.mark.slow
 def test_change_log(run: Run, change_log: Path, recordings: dict[str, Recording]) -> None:
     """An entry of a change log by its seq, with its options, its stream state, and the names of what it is about."""
     payloads = recordings["18-v4-text"].payloads

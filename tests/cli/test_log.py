@@ -60,6 +60,7 @@ def test_a_log_in_an_object_store(run: Run, shop: Shop, s3_address: str) -> None
     assert '"message": "Insert"' in run("decode", s3_address).stdout
 
 
+@pytest.mark.slow
 def test_a_log_without_a_server(run: Run, change_log: Path) -> None:
     """The last segments are shown, all of them if requested; an address without a log is a usage error."""
     segments = _report(run, change_log)["segments"]
@@ -97,6 +98,7 @@ def test_a_damaged_log_is_named(run: Run, change_log: Path) -> None:
         assert said in damaged.stderr.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_a_log_is_compacted(run: Run, change_log: Path) -> None:
     """A dry run says what would be done; then the older segments are one, and the messages are the same."""
     before = run("decode", change_log).stdout
@@ -112,6 +114,7 @@ def test_a_log_is_compacted(run: Run, change_log: Path) -> None:
     assert run("log", change_log, "--verify").exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_log_is_pruned(run: Run, change_log: Path) -> None:
     """A dry run prints what would be removed; the rest of a pruned log is read as before."""
     lines = run("decode", change_log).stdout.splitlines()

@@ -33,6 +33,7 @@ def _isolated(code: str, **environment: str) -> "subprocess.CompletedProcess[str
     return subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env=environment)
 
 
+@pytest.mark.slow
 def test_a_pipe_of_both(tmp_path: Path) -> None:
     """decode | build as a shell runs them gives the file back."""
     decode = _start("decode", RECORDING)
@@ -80,6 +81,7 @@ def test_a_live_pipe(form: str) -> None:
     assert (output, errors, process.returncode) == (b"", b"", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pieces", "options"),
     [
@@ -104,6 +106,7 @@ def test_format_detection_needs_enough_bytes(pieces: list[bytes], options: tuple
 SHELL, QUOTED = shlex.join(map(str, COMMAND)), shlex.quote(str(RECORDING))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -138,6 +141,7 @@ def test_output_over_the_input_is_refused(tmp_path: Path) -> None:
     assert file.stat().st_size
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal() -> None:
     """Long work shows how far it is, on a terminal that sees nothing else."""
     master, slave = pty.openpty()
@@ -219,6 +223,7 @@ def test_without_modules_and_without_java(tmp_path: Path) -> None:
     assert "not installed: pyspark; " in result.stderr and "; and Spark needs Java 17 or newer" in result.stderr
 
 
+@pytest.mark.slow
 def test_help_without_an_extra() -> None:
     """The help of a command needs no more than the command line itself."""
     for command in ("capture", "log", "slots", "tail", "tables", "demo"):

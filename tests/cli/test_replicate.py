@@ -14,6 +14,7 @@ from pgoutput_construct.spark.formats import FORMATS
 from tests.cli.conftest import Run
 
 
+@pytest.mark.slow
 def test_refusals(run: Run, change_log: Path, tmp_path: Path) -> None:
     """Neither once nor continuous, no log, a table that it lacks, a warehouse of another format: one line each."""
     warehouse = tmp_path / "wh"
@@ -69,6 +70,7 @@ def test_formats() -> None:
     assert tuple(FORMATS) == TABLE_FORMATS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "status", "problem"),
     [

@@ -37,6 +37,7 @@ def test_existing_datasets_need_overwrite(change_log: Path, tmp_path: Path) -> N
     assert said.startswith("Error: Spark: Path file:") and "give --overwrite to replace" in said
 
 
+@pytest.mark.slow
 def test_a_table_that_the_log_lacks(run: Run, change_log: Path, tmp_path: Path) -> None:
     """It is detected before a session is started, and so are invalid types."""
     with pytest.MonkeyPatch.context() as patch:

@@ -59,6 +59,7 @@ def one_by_one(recording: Recording) -> dict[str, list[tuple[int, str, int]]]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [7, pytest.param(100_000, marks=pytest.mark.long)])
 def test_recordings_in_batches(recordings: dict[str, Recording], size: int) -> None:
     """Streams, relations that change in a batch, and truncates of several tables, in small batches and in one."""
@@ -72,12 +73,14 @@ def test_recordings_in_batches(recordings: dict[str, Recording], size: int) -> N
         assert seen == one_by_one(recording)
 
 
+@pytest.mark.slow
 def test_batch_size_makes_no_difference(recordings: dict[str, Recording]) -> None:
     """The rows are the same whatever the batches."""
     recording = recordings["18-v4-text"]
     assert repr(in_batches(recording, 13)) == repr(in_batches(recording, 100_000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", ["BLOCK_ROWS", "BLOCK_BYTES"])
 def test_block_size_makes_no_difference(
     recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch, limit: str
@@ -105,6 +108,7 @@ def test_messages_that_are_too_large(monkeypatch: pytest.MonkeyPatch, block: int
     assert found == [text for text in texts if len(text) < 100]
 
 
+@pytest.mark.slow
 def test_casts_give_what_psycopg_gives(recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every value of every recording: whole columns by casts, and one by one through psycopg, are the same."""
     modes = [name for name in recordings if name.startswith("18") and "immediate" not in name]
@@ -271,6 +275,7 @@ def test_unknown_options_are_refused() -> None:
         BatchDecoder(9)
 
 
+@pytest.mark.slow
 def test_importing_the_package_does_not_import_numba() -> None:
     """numba is loaded by the first batch, not before."""
     code = (

@@ -175,6 +175,7 @@ def test_errors_name_the_row(payload: bytes, text: str) -> None:
     assert (again.row, str(again)) == (1, str(caught.value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [pytest.param(16, marks=pytest.mark.long), 18])
 def test_all_modes_give_the_same_rows(recordings: dict[str, Recording], version: int) -> None:
     """Text and binary, streamed, prepared or not: the committed changes of the workload are the same in all modes."""

@@ -30,6 +30,7 @@ def header(message: pgo.PgoutputMessage) -> dict[str, object]:
     return row
 
 
+@pytest.mark.slow
 def test_recordings_have_the_headers_that_parse_gives(recordings: dict[str, Recording]) -> None:
     """Every stored recording, as one batch: all whole, and each header field as the codec reads it."""
     for recording in recordings.values():
@@ -58,6 +59,7 @@ def test_every_cut_and_extension_is_flagged(name: str) -> None:
         assert str(index.error(row)) == str(caught.value)
 
 
+@pytest.mark.slow
 @given(testing.options(), st.lists(testing.damaged(testing.payloads().map(lambda pair: pair[1])), max_size=6))
 def test_kernels_accept_what_parse_accepts(options: ParseOptions, payloads: list[bytes]) -> None:
     """Mutated payloads are whole for the kernels if and only if they are messages for parse."""

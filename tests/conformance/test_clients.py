@@ -11,6 +11,8 @@ from tools.conformance.capture_log import CaptureClient
 from tools.conformance.forked import ForkedClient
 from tools.conformance.subscription import SUBSCRIBER_SETTINGS, SubscriptionClient
 
+pytestmark = pytest.mark.slow
+
 CAPTURE = CaptureClient()
 LIVE = ForkedClient("the live client", "tools.conformance.adapters.live_client")
 REFUSED = {"two-phase/not-asked-for"}

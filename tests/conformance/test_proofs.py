@@ -8,6 +8,8 @@ from pgoutput_construct.conformance import ConformanceCase, Verdict, all_cases, 
 from tests.conformance.model_client import ModelClient, ThreadClient
 from tests.conformance.proofs import PROOFS
 
+pytestmark = pytest.mark.slow
+
 QUICK = {group: name for name in PROOFS if "*" not in name for group in [name.partition("/")[0]]}
 """One case of each group, which runs in each run of the tests."""
 

@@ -17,6 +17,7 @@ def test_there_are_enough() -> None:
     assert all([*group] for group in GROUPS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
 def test_a_case_says_what_and_why(case: ConformanceCase) -> None:
     """A demand in a sentence, a reason that names a place of PostgreSQL, and a script that its meaning refers to."""

@@ -2,9 +2,13 @@
 
 import json
 
+import pytest
+
 from pgoutput_construct.conformance import all_cases
 from pgoutput_construct.conformance.suite_file import case_from_json, suite_lines
 from tools.conformance.__main__ import SUITE
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_file_is_up_to_date() -> None:

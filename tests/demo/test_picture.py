@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from pgoutput_construct.demo.freshness import Event, Freshness, Lag, Sample
 from pgoutput_construct.demo.picture import bars, median_lags, picture, rates
 
@@ -16,6 +18,7 @@ def watched() -> Freshness:
     return found
 
 
+@pytest.mark.slow
 def test_each_batch_of_a_table_is_a_point() -> None:
     """A table with one batch is seen, too; names are text of XML; the same numbers give the same picture."""
     drawn = picture(watched())

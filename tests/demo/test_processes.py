@@ -51,6 +51,7 @@ def test_output_of_a_child_process() -> None:
         printed("-c", "raise SystemExit('wrong')")
 
 
+@pytest.mark.slow
 def test_a_command_that_is_supervised(tmp_path: Path) -> None:
     """It is started again when it has ended; how it ended is noted, but not of one that was killed."""
     (tmp_path / "said.txt").touch()

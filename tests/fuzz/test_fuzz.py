@@ -65,6 +65,7 @@ class _Faulty:
         self._readers = {**found._readers, ord("T"): read}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_targets_find_nothing_in_a_short_run(name: str) -> None:
     """Some seeds, as they are and changed in a few bytes."""

@@ -5,10 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tools.generate.codec import emit_codec
 from tools.generate.messages import emit_messages
 from tools.language import SPEC as FOLDER
 from tools.language import load_text
+
+pytestmark = pytest.mark.slow
 
 SPEC = """\
 protocol: odd

@@ -55,6 +55,7 @@ def rendered() -> Mapping[str, str]:
     return remembered(ROOT / "spec")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [output.path for output in OUTPUTS])
 def test_output_is_current(path: str, rendered: Mapping[str, str]) -> None:
     """Each generated file equals what the emitters give now."""
@@ -74,6 +75,7 @@ def test_check_is_quiet_when_all_is_current(project: Path) -> None:
     assert run(project, "--check") == 0
 
 
+@pytest.mark.slow
 def test_check_notices_a_stale_output(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An edited specification makes outputs stale, and check does not write them."""
     spec = project / "spec/pgoutput.yaml"
@@ -112,6 +114,7 @@ def test_broken_specification_is_exit_status_2(project: Path, capsys: pytest.Cap
     assert run(project, "--check") == 2
 
 
+@pytest.mark.slow
 def test_generator_runs_without_the_generated_modules(project: Path) -> None:
     """Missing outputs can be regenerated although the package cannot be imported without them."""
     import subprocess
@@ -125,6 +128,7 @@ def test_generator_runs_without_the_generated_modules(project: Path) -> None:
     assert run(project, "--check") == 0
 
 
+@pytest.mark.slow
 def test_an_envelope_with_versions_is_refused(tmp_path: Path) -> None:
     """A reader of frames does not know the version."""
     shutil.copytree(ROOT / "spec", tmp_path / "spec")
@@ -140,6 +144,7 @@ def test_an_envelope_with_versions_is_refused(tmp_path: Path) -> None:
         render(tmp_path / "spec")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "other"), [("Primary Keepalive", "replication.yaml"), ("StartupMessage", "protocol.yaml")]
 )
@@ -155,6 +160,7 @@ def test_a_class_of_another_specification_is_refused(tmp_path: Path, name: str, 
         render(tmp_path / "spec")
 
 
+@pytest.mark.slow
 def test_names_of_the_package_are_reserved() -> None:
     """No class of a specification hides what the package exports next to them, or has from wire/protocol.py."""
     specs = [load(ROOT / "spec" / name) for name in ("pgoutput.yaml", "replication.yaml", "protocol.yaml")]
@@ -172,6 +178,7 @@ def test_names_of_the_package_are_reserved() -> None:
     assert public | imported <= RESERVED_CLASSES
 
 
+@pytest.mark.slow
 def test_an_envelope_depends_on_what_it_carries(tmp_path: Path) -> None:
     """Its fields can have conditions by version and option, but not by the state of the stream."""
     shutil.copytree(ROOT / "spec", tmp_path / "spec")

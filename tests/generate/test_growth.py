@@ -14,6 +14,8 @@ from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS
 from tools.generate.outputs import OUTPUTS
 from tools.language import SPEC, load
 
+pytestmark = pytest.mark.slow
+
 ROOT = SPEC.parent
 LEFT_OUT = ("kernels.py", ".lua", ".jsonl")
 """What the script does not use, and takes longest."""

@@ -74,6 +74,7 @@ def plain(ours: Any, theirs: Any) -> bool:
     return bool(theirs == ours)
 
 
+@pytest.mark.slow
 def test_recordings_read_alike(readers: dict[str, ModuleType], recordings: dict[str, Recording]) -> None:
     """All that real servers have sent."""
     for recording in recordings.values():
@@ -120,6 +121,7 @@ def test_a_difference_is_noticed(readers: dict[str, ModuleType]) -> None:
         assert difference(ours, read(readers, changed, told(abort)).body)
 
 
+@pytest.mark.slow
 def test_odd_layouts_are_accepted_alike(tmp_path: Path) -> None:
     """Layouts that PostgreSQL does not have yet: Kaitai accepts and refuses what the vectors do."""
     if problem := missing_compiler():
@@ -137,6 +139,7 @@ def test_odd_layouts_are_accepted_alike(tmp_path: Path) -> None:
                     module.Odd(*parameters.values(), data)
 
 
+@pytest.mark.slow
 def test_two_types_of_one_name_are_told_apart(tmp_path: Path) -> None:
     """Kaitai has one space of names: a part that is called like the type of texts has another one there."""
     if problem := missing_compiler():
@@ -161,6 +164,7 @@ messages:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "known"), [(2, True), ((1 << 64) - 2, True), ((1 << 64) - 1, False), (3, False)])
 def test_values_beyond_the_numbers_of_javascript(code: int, known: bool, tmp_path: Path) -> None:
     """The compiler, which is JavaScript, takes such a value for no other one."""

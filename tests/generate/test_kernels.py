@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tools.generate.kernels import emit_kernels
 from tools.language import load_text
 
@@ -56,6 +58,7 @@ def test_a_specification_without_rows_has_kernels() -> None:
     assert "TUPLES: Final[Mapping[str, Callable[..., bool]]] = {}" in text
 
 
+@pytest.mark.slow
 def test_a_row_has_the_layout_of_its_own_payload() -> None:
     """A state inside of rows is looked up by payload, since rows are some of a batch's payloads."""
     text = Path("spec/pgoutput.yaml").read_text()

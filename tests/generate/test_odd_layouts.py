@@ -28,6 +28,8 @@ from tools.generate.vectors import vectors
 from tools.generate.vectors_settings import Setting
 from tools.language import load_text
 
+pytestmark = pytest.mark.slow
+
 SPEC = """\
 protocol: odd
 title: Odd

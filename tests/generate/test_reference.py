@@ -75,6 +75,7 @@ def test_every_condition_and_meaning_is_told(page: str) -> None:
                 assert f"`{field.when.name}` is set" in section
 
 
+@pytest.mark.slow
 @each_page
 def test_choices_and_repeats_are_drawn(page: str) -> None:
     """A structure with a choice or a repeat has a graph of its ways: fields, branches, conditions; others have none."""
@@ -124,6 +125,7 @@ def test_tables_are_whole(page: str) -> None:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
 
 
+@pytest.mark.slow
 def test_offsets_follow_the_conditions() -> None:
     """An offset has a number for each way in which the fields before it can be there."""
     rows = _section(_page("reference.md")[0], "Stream Abort")
@@ -155,6 +157,7 @@ def test_states_are_drawn() -> None:
             assert message.name in diagram.split(head)[1].split("end note" if stays else "\n")[0]
 
 
+@pytest.mark.slow
 def test_a_connection_is_drawn_by_who_sends() -> None:
     """Arrows name the senders of their messages, and the table has each message of a state on its sender's side."""
     text, spec = _page("reference-connection.md")
@@ -171,6 +174,7 @@ def test_a_connection_is_drawn_by_who_sends() -> None:
             assert re.findall(r" to `(\w+)`", cell) == [m.enters for m in within if m.enters not in (None, state.name)]
 
 
+@pytest.mark.slow
 def test_messages_of_a_connection_are_told_apart() -> None:
     """The constant that distinguishes messages of one tag is next to it, and a fixed length is given."""
     text, _ = _page("reference-connection.md")

@@ -13,6 +13,8 @@ from tools.cache import FOLDER
 from tools.generate.reference import emit_reference
 from tools.language import SPEC, load_text
 
+pytestmark = pytest.mark.slow
+
 CACHE = FOLDER / "mermaid"
 """Where the parser is installed, once."""
 PACKAGES = ("mermaid@11", "jsdom@26")

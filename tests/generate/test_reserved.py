@@ -26,6 +26,8 @@ from tools.kaitai import compiled, missing_compiler
 from tools.language import SPEC, Spec, load, load_text
 from tools.language.model import State
 
+pytestmark = pytest.mark.slow
+
 WORDS = sorted({word for words in RESERVED.values() for word in words.split()})
 MORE = ["new_field", "class_field", "version", "since", "body", "text", "raw", "object", "string", "kaitai_struct"]
 CLASSES = [

@@ -46,6 +46,7 @@ def message(vector: dict[str, Any]) -> Any:
     return jsonable.from_json({"message": vector["message"], **vector["fields"]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vectors", "vectors-envelope", "vectors-connection"])
 def test_lines_have_the_form_of_their_schema(name: str) -> None:
     """The first line, all that is accepted, and what is refused of each message for each reason; others have not."""
@@ -60,11 +61,13 @@ def test_lines_have_the_form_of_their_schema(name: str) -> None:
         assert not validator.is_valid({**accepted, **wrong})
 
 
+@pytest.mark.slow
 def test_parse_agrees() -> None:
     """parse returns the fields of the vectors, and refuses at the same offsets."""
     assert [found for vector in VECTORS if (found := problem(vector, parse))] == []
 
 
+@pytest.mark.slow
 def test_engines_agree() -> None:
     """Codec and definitions, each alone, read and build what is accepted, and refuse the rest."""
     for vector in VECTORS:
@@ -139,6 +142,7 @@ def test_a_wrong_byte_is_noticed(name: str) -> None:
         assert problem({**TYPICAL[name], "hex": wrong.hex()}, parse), f"byte {at}"
 
 
+@pytest.mark.slow
 def test_wrong_parsers_are_noticed() -> None:
     """Typical mistakes of other clients' parsers: each is detected, and by the right vectors."""
 
@@ -182,6 +186,7 @@ def test_connections_agree() -> None:
         assert not _accepted(getattr(connection_messages, vector["message"]), bytes.fromhex(vector["hex"])), vector
 
 
+@pytest.mark.slow
 def test_a_wrong_byte_of_a_connection_is_noticed() -> None:
     """Each byte of a message of each kind, as the messages inside have it."""
     accepted = {each["message"]: each for each in reversed([*lines("vectors-connection.jsonl")]) if "fields" in each}

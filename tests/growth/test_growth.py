@@ -15,6 +15,8 @@ from tests.wireshark.pcap import Said, write_pcap
 from tests.wireshark.sent import copy_data, start, stream
 from tests.wireshark.shown import NEEDS_TSHARK, shown
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 ALL = ("fields", "repeats", "options", "states", "envelope")
 """The changes in the order in which they are made: where two add a field to one place, the later one stands nearer."""

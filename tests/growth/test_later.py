@@ -19,6 +19,7 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return grow(tmp_path_factory.mktemp("later"), "later")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [
@@ -54,6 +55,7 @@ def test_reference(later: Project) -> None:
         assert words in page, words
 
 
+@pytest.mark.slow
 @NEEDS_TSHARK
 def test_dissector(later: Project, tmp_path: Path) -> None:
     """Wireshark shows the fields that are there, and no others."""

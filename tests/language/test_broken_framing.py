@@ -143,6 +143,7 @@ def test_the_framed_specification_is_whole() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BROKEN)
 def test_broken_framing_names_line_and_remedy(case: str) -> None:
     """Each broken rule is a SpecError with file, line, problem and remedy."""

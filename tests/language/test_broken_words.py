@@ -62,6 +62,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BROKEN)
 def test_broken_word_names_line_and_remedy(case: str) -> None:
     """Each broken rule is a SpecError with file, line, problem and remedy."""

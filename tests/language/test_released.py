@@ -42,6 +42,7 @@ def changed(folder: Path, old: str, new: str) -> Path:
     return folder / "spec"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CHANGES)
 def test_a_change_of_a_released_version_is_refused(case: str, tmp_path: Path) -> None:
     """Without a word of the version it would count for the versions that servers speak today, too."""

@@ -49,6 +49,7 @@ def test_facts(recordings: Recordings, name: str) -> None:
     checks.assert_facts(recordings[name])
 
 
+@pytest.mark.slow
 @each_recording
 def test_one_byte_less_or_more_is_refused(recordings: Recordings, name: str) -> None:
     """Each message is refused when truncated by one byte and when extended by one."""

@@ -125,6 +125,7 @@ def _decoded(
     return repr(batch.to_pylist())
 
 
+@pytest.mark.slow
 @given(draw=st.data())
 def test_several_columns(draw: st.DataObject) -> None:
     """Numbers that the walk over rows decodes, text of the same columns, and all others: each in its own row."""
@@ -239,6 +240,7 @@ OTHERS: list[tuple[str, pa.DataType]] = [
 """Types that columns get which were altered, or by choice."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), OTHERS)
 @given(draw=st.data())
 def test_wider_and_chosen_types(name: str, kind: pa.DataType, draw: st.DataObject) -> None:

@@ -75,6 +75,7 @@ def test_numerics_that_are_cut_off(registry: ModuleType, size: int) -> None:
     _cast(registry, TYPE_NAMES["numeric"].oid, (12 << 16 | 2) + 4, "binary", [bytes(size)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_name", FORMATS)
 @given(draw=st.data())
 def test_damaged_arrays(registry: ModuleType, format_name: str, draw: st.DataObject) -> None:

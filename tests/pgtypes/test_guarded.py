@@ -61,6 +61,7 @@ def decoded(payloads: Any, description: Description, columns: DecodePlan) -> lis
     return [{**row, "_untyped": sorted(row["_untyped"] or ())} for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("front", [False, True])
 @given(table=tables())
 def test_nothing_outside_is_touched(front: bool, table: tuple[Description, list[bytes]]) -> None:

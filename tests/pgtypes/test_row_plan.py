@@ -161,6 +161,7 @@ def test_long_texts_are_followed_by_many_short_ones() -> None:
         assert block.batch["d"].to_pylist() == ["x" * size] * count
 
 
+@pytest.mark.slow
 def test_room_is_made_for_what_payloads_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """However regularly long texts alternate with short ones: not for as many long ones as there are rows."""
     sizes: list[int] = []

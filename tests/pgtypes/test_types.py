@@ -166,6 +166,7 @@ except pgo.PgoutputError as error:
 """
 
 
+@pytest.mark.slow
 def test_rows_are_decoded_without_psycopg() -> None:
     """Ordinary values need no psycopg; a value that is loaded one by one does, and the error names it."""
     done = subprocess.run([sys.executable, "-c", WITHOUT_PSYCOPG], capture_output=True, text=True, check=True)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 WAITS = {"exec_", "exec_params", "exec_prepared", "describe_prepared", "describe_portal", "get_result"}

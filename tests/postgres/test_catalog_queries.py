@@ -54,6 +54,7 @@ def test_each_query_has_a_reply() -> None:
     assert {*QUERIES.values()} == {*REPLIES}
 
 
+@pytest.mark.slow
 def test_what_holds_a_slot(shop: Shop) -> None:
     """A prepared transaction that holds WAL is named by its identifier and owner."""
     shop.execute("BEGIN", "INSERT INTO item VALUES (2, 'b')", "PREPARE TRANSACTION 'waits'")

@@ -80,6 +80,7 @@ def test_a_segment_is_plain_parquet(tmp_path: Path) -> None:
     assert str(table["send_time"][1].as_py()) == "2000-01-01 00:00:01+00:00"
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_is_detected_or_harmless(tmp_path: Path) -> None:
     """Whatever byte of a segment changes: an error that names the segment, or exactly the same entries."""
     _write(tmp_path, 40)
@@ -100,6 +101,7 @@ def test_every_flipped_byte_is_detected_or_harmless(tmp_path: Path) -> None:
     assert noticed > 100
 
 
+@pytest.mark.slow
 def test_damage_names_the_segment(tmp_path: Path) -> None:
     """A flipped byte of a payload, a cut file, an empty file, another Parquet file: each names its segment."""
     _write(tmp_path, 2000, 3)

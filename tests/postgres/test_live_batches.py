@@ -68,6 +68,7 @@ def together(payloads: Sequence[bytes], values: Values, size: int, *, as_message
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", ["python", "raw"])
 @pytest.mark.parametrize("name", ["16-v1-text", "18-v1-text", "18-v1-binary", "19-v1-text"])
 def test_recordings(recordings: dict[str, Recording], name: str, values: Values) -> None:

@@ -226,6 +226,7 @@ def test_the_memory_of_prepared_transactions_is_bounded() -> None:
     assert intake.tracker.position.finished == tuple(range(144, 400))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.data(), streams(4, "parallel", two_phase=True), st.integers(1, 60))
 def test_batch_boundaries_do_not_matter(data: st.DataObject, stream: list[Sent], size: int) -> None:

@@ -278,6 +278,7 @@ def test_deviation_of_some_documents_only() -> None:
     assert len(report(early, 17).problems) == 2
 
 
+@pytest.mark.slow
 def test_version_is_guessed_or_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     """HTML has its version; SGML does not, and needs --pg."""
     assert run(capsys, "check", PAGES / "messages-18.html")[0] == 0

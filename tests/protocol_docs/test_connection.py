@@ -135,6 +135,7 @@ FILLED = {
 """What a maintainer writes for each mark."""
 
 
+@pytest.mark.slow
 def test_a_new_message_is_proposed_as_one_of_a_connection() -> None:
     """Lengths, letters, values that may be absent and ends of repeats are drafted; filled in, the page agrees."""
     head = fields(("Byte1('x')", "tag"), ("Int32", "length"), ("Byte1", "kind: 'a' or 'b'"), ("Int16", "value count"))

@@ -195,6 +195,7 @@ def test_a_chapter_gives_its_known_sections() -> None:
     assert [len(read.messages) for read in read_text(chapter, sections, 18)] == [19, 8]
 
 
+@pytest.mark.slow
 def test_command_prints_yaml_and_graphs(capsys: pytest.CaptureFixture[str]) -> None:
     """Both outputs come on stdout, nothing on stderr when nothing is missing."""
     status, out, err = run(capsys, "extract", PAGES / "messages-18.html")

@@ -16,6 +16,8 @@ from tools.language.errors import SpecError
 from tools.protocol_docs.cells import Cell
 from tools.protocol_docs.drafts import Drafter
 
+pytestmark = pytest.mark.slow
+
 RECORDINGS = PAGES.parent / "recordings"
 
 FILLED = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,7 +20,7 @@ from pgoutput_construct.wire.protocol import ReplicationOptions
 from tests.changelog.blocks import block_of
 from tests.spark.logs import log_options
 
-__all__ = ["OPTIONS", "WrittenLog", "insert", "relation", "served"]
+__all__ = ["OPTIONS", "WrittenLog", "frames_of", "insert", "relation", "served"]
 
 OPTIONS = ReplicationOptions(proto_version=4, messages=True)
 _LAID_OUT = log_options(proto_version=4, streaming="parallel", two_phase=True)
@@ -98,11 +99,16 @@ def served(cursor: Cursor) -> list[str]:
 def _messages(cursor: Cursor) -> Iterator[pgo.PgoutputMessage]:
     session = pgo.Session(4)
     while (chunk := cursor.next_chunk()) is not None:
-        at = 0
-        while at < len(chunk.data):
-            end = at + 1 + int.from_bytes(chunk.data[at + 1 : at + 5], "big")
-            yield session.parse(parse_frame(chunk.data[at + 5 : end]).data)
-            at = end
+        yield from (session.parse(frame.data) for frame in frames_of(chunk.data))
+
+
+def frames_of(data: bytes) -> Iterator[Any]:
+    """Yield the frames of CopyData messages."""
+    at = 0
+    while at < len(data):
+        end = at + 1 + int.from_bytes(data[at + 1 : at + 5], "big")
+        yield parse_frame(data[at + 5 : end])
+        at = end
 
 
 def _told(message: pgo.PgoutputMessage) -> list[str]:

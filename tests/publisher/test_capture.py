@@ -68,6 +68,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_retry, "_MAX_PAUSE", 0.4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_change_once(shop: testing.TestPublisher, tmp_path: Path, name: str) -> None:
     """The fault shows between transactions, in a plain one, in streamed ones, in a prepared one."""
@@ -91,6 +92,7 @@ def test_each_change_once(shop: testing.TestPublisher, tmp_path: Path, name: str
     assert eventually(lambda: (slot := shop.slot("captured")) is not None and slot.confirmed == end)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_change_once_by_the_client(name: str) -> None:
     """The fault shows between transactions, and in the middle of them; the live client gives each change once."""
@@ -123,6 +125,7 @@ def test_each_change_once_by_the_client(name: str) -> None:
         assert eventually(lambda: (slot := publisher.slot("mine")) is not None and slot.confirmed == end)
 
 
+@pytest.mark.slow
 def test_a_slot_that_a_capture_makes(tmp_path: Path) -> None:
     """It is kept by a publisher of a log, which begins again, and whose log grows meanwhile; nothing comes twice."""
     log, again, settings = tmp_path / "log", tmp_path / "again", Settings(slots_file=tmp_path / "slots.json")

@@ -336,6 +336,7 @@ def drain(client: WireClient) -> None:
             pass
 
 
+@pytest.mark.slow
 def test_a_disconnect_is_not_an_error() -> None:
     """Clients that say goodbye while they are sent keepalives are no mistake of the publisher's."""
     told: list[str] = []

@@ -22,6 +22,8 @@ from pgoutput_construct.wire.json_lines import Decoded, format_line
 from tests.publisher.asking import START, allowed, can_start, eventually, served, sqlstate
 from tests.publisher.wire_client import WireClient
 
+pytestmark = pytest.mark.slow
+
 
 def test_who_does_not_say_who_it_is() -> None:
     """Is disconnected after a while, and keeps nobody out meanwhile."""

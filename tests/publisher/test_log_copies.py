@@ -191,6 +191,7 @@ def test_what_a_copy_says_that_it_contains(log: WrittenLog, two_phase_at: int | 
     assert before == (["c"] if two_phase_at is None else [])
 
 
+@pytest.mark.slow
 def test_postgresql_applies_a_late_copy(log: WrittenLog, server18: EmbeddedServer) -> None:
     """A subscription that is where the log ends gets the rows of before."""
     log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
@@ -343,6 +344,7 @@ def test_postgresql_keeps_an_archive(log: WrittenLog, server18: EmbeddedServer, 
         )
 
 
+@pytest.mark.slow
 def test_a_replay_names_what_it_does_not_replace(log: WrittenLog, server18: EmbeddedServer) -> None:
     """The rows of an archive are brought as they were inserted; the copy comes where that is asked for."""
     log.published("insert", 1)

@@ -3,9 +3,11 @@
 from pgoutput_construct.publisher._feed.cursor import Cursor
 from pgoutput_construct.publisher._feed.feed import Pace
 from pgoutput_construct.publisher._feed.message_feed import MessageFeed
+from pgoutput_construct.wire import XLogData
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
+from tests.publisher.logs import frames_of
 from tests.publisher.reading import ABOUT
 
 _HOUR = 3_600_000_000
@@ -21,7 +23,7 @@ def test_what_was_committed_later_comes_later() -> None:
     cursor = Cursor(feed, ReplicationOptions(), 0, pace=Pace())
     chunk = cursor.next_chunk()
     assert chunk is not None
-    assert chunk.data.count(b"w") == 4
+    assert [type(frame) for frame in frames_of(chunk.data)] == [XLogData] * 4
     assert chunk.position == 250
     assert 3500 < chunk.pause <= 3600
     following = Cursor(feed, ReplicationOptions(), 250, pace=Pace()).next_chunk()

@@ -14,6 +14,8 @@ from pgoutput_construct.publisher._feed.cursor import Cursor
 from pgoutput_construct.publisher.log_feed import LogFeed
 from tests.publisher.logs import OPTIONS, WrittenLog, insert, relation, served
 
+pytestmark = pytest.mark.slow
+
 TABLES = (1, 2, 3)
 
 

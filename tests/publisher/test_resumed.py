@@ -20,12 +20,12 @@ from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.transaction_reader import PREPARED, EndedTransaction
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.engine import parse_frame
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS
 from pgoutput_construct.wire.protocol import ReplicationOptions
 from pgoutput_construct.wire.types import Lsn
 from tests.publisher.asking import eventually
 from tests.publisher.batches import Batch
+from tests.publisher.logs import frames_of
 from tests.publisher.reading import ABOUT, LAYOUT, payloads_of
 from tests.publisher.subscriber import Subscriber, database
 from tests.spark.logs import log_options, write_log
@@ -50,11 +50,7 @@ _OPENING = (m.Begin, m.BeginPrepare, m.StreamStart, m.StreamStop)
 def payloads(cursor: Cursor) -> list[bytes]:
     """Return all that a cursor sends; not what describes tables, which a client gets again when it comes back."""
     data = b"".join(chunk.data for chunk in iter(cursor.next_chunk, None))
-    found, at = list[bytes](), 0
-    while at < len(data):
-        end = at + 1 + int.from_bytes(data[at + 1 : at + 5], "big")
-        found.append(parse_frame(data[at + 5 : end]).data)
-        at = end
+    found = (frame.data for frame in frames_of(data))
     return [payload for payload in found if payload[:1] not in _DESCRIBING]
 
 

@@ -91,6 +91,7 @@ def waiting(log: Path) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
             process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "is_there", [pytest.param(True, id="empty", marks=pytest.mark.long), pytest.param(False, id="not there")]
 )
@@ -126,6 +127,7 @@ def test_lines_that_are_not_there(tmp_path: Path) -> None:
     assert done.exit_code == 1 and "changes.jsonl: No such file or directory" in done.stderr
 
 
+@pytest.mark.slow
 def test_waiting_is_interrupted(tmp_path: Path) -> None:
     """By a signal, at once and without an error."""
     with waiting(tmp_path) as (_, process):

@@ -160,6 +160,7 @@ def test_one_publisher_a_file(tmp_path: Path) -> None:
             Slots(tmp_path / "other.json").open()
 
 
+@pytest.mark.slow
 def test_what_was_pruned_is_missed(tmp_path: Path) -> None:
     """A slot that needs what is no longer in the log is refused, as one whose WAL was removed; others go on."""
     log = tmp_path / "log"

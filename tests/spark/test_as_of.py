@@ -13,6 +13,7 @@ from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["18-v4-text", *(pytest.param(name, marks=pytest.mark.long) for name in ("16-v1-text", "18-v2-binary"))]
 )

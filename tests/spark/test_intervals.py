@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -117,6 +118,7 @@ def test_full_rows(events: list[Event]) -> None:
     _check(events, RowMatching.by_rows(SHAPES))
 
 
+@pytest.mark.slow
 def test_all_short_histories_of_a_key() -> None:
     """Every sequence of up to three events of two keys."""
     row = [{"a": key, "b": 0, "c": 0} for key in (0, 1)]

@@ -36,6 +36,8 @@ from pgoutput_construct.wire import Lsn, Timestamp
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(12)
 STEPS = (1, 1, 1, 5, -3, 2**29, 2**31 - 5, -(2**30))
 """How far an xid is from the one before."""

@@ -23,6 +23,8 @@ from pgoutput_construct.spark._state.replay_tasks import replay_in_parts
 from pgoutput_construct.spark._state.row_replay import Replay
 from tests.spark.histories import COLUMNS, KEYS, LONG, History, batch_of, held, histories
 
+pytestmark = pytest.mark.slow
+
 
 def _table(rows: list[dict[str, Any]], turn: int) -> pa.Table:
     work = [(name, pa.int32()) for name in (TURN, SIDE, SHAPE)]

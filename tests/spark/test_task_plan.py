@@ -48,6 +48,7 @@ def found_one_by_one(log: ChangeLog, plan: LogPlan) -> Counter[tuple[object, ...
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["16-v1-text", "18-v2-binary", "18-v4-text", "18-v4-immediate"])
 def test_rows_are_those_found_one_by_one(recordings: dict[str, Recording], tmp_path: Path, name: str) -> None:
     """Streamed, rolled back, prepared and truncated: each task finds its rows, their descriptions and places."""

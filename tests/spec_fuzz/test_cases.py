@@ -20,6 +20,7 @@ def _parameters(cases: dict[str, Case]) -> list[object]:
     return [pytest.param(case, id=name, marks=[standing[name]] if case.defect else []) for name, case in cases.items()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", _parameters(CASES))
 @pytest.mark.parametrize("examples", [10, pytest.param(30, marks=pytest.mark.long)])
 def test_engines_agree_on_a_case(case: Case, examples: int) -> None:

@@ -22,6 +22,7 @@ LONG = EXAMPLES > 1000
 """Whether the profile is tools/soak's."""
 
 
+@pytest.mark.slow
 @settings(max_examples=max(EXAMPLES // 20, 50))
 @given(specifications(), st.data())
 def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataObject) -> None:
@@ -34,6 +35,7 @@ def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataO
     follow(spec, text, draw)
 
 
+@pytest.mark.slow
 @settings(max_examples=max(EXAMPLES // 20, 5))
 @given(framed_specifications(), st.data())
 def test_engines_agree_on_messages_of_any_connection(data: dict[str, Any], draw: st.DataObject) -> None:
@@ -88,6 +90,7 @@ def test_broken_specification_is_an_error_or_generates(data: dict[str, Any], dra
             explore_framed(package, draw)
 
 
+@pytest.mark.slow
 @settings(max_examples=max(EXAMPLES // 50, 1))
 @given(specifications(), st.data())
 def test_generated_text_is_tidy(data: dict[str, Any], draw: st.DataObject) -> None:

@@ -25,6 +25,7 @@ def describe(found: RelationHistory, oid: int, seq: int, stream: int | None = No
     return found.descriptions[found.index(oid, seq, stream)]
 
 
+@pytest.mark.slow
 def test_same_as_the_cache(recordings: dict[str, Recording]) -> None:
     """For every row of every recording, the history returns afterwards what the cache returned at that row."""
     for recording in recordings.values():

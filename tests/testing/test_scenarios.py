@@ -58,6 +58,7 @@ def batch() -> Batch:
     return Batch.invent(100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [50, 100_000])
 def test_a_log_of_scenarios_is_read_as_it_is_meant(batch: Batch, rows: int, tmp_path: Path) -> None:
     """Transactions in the index of a log, and their rows, are those of the model, wherever its segments are cut."""
@@ -68,6 +69,7 @@ def test_a_log_of_scenarios_is_read_as_it_is_meant(batch: Batch, rows: int, tmp_
     assert replace(reading, outcomes=outcomes) == meant, str(batch)
 
 
+@pytest.mark.slow
 def test_a_log_knows_which_column_is_which(batch: Batch, tmp_path: Path) -> None:
     """By the catalog, renamed columns keep their identity, and a new column with an old name is another one."""
     payloads = payloads_of(message for _, message in batch.sent)

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
@@ -82,6 +83,7 @@ def test_batches_have_no_errors(stream: Stream) -> None:
     assert all(not any(table.batch.column("_untyped").to_pylist()) for table in decoded.tables)
 
 
+@pytest.mark.slow
 def test_all_messages_occur() -> None:
     """A few hundred streams, or fewer, have every message, and every way in which a transaction can end."""
     missing = set(DEFINITIONS)
@@ -99,6 +101,7 @@ def test_all_messages_occur() -> None:
     assert missing == set()
 
 
+@pytest.mark.slow
 def test_streams_interleave() -> None:
     """Segments of one transaction are between those of another."""
 

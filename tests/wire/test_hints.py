@@ -42,6 +42,7 @@ def checked(path: Path) -> list[str]:
     return [line for line in done.stdout.splitlines() if f"{path.name}:" in line and ": error:" in line]
 
 
+@pytest.mark.slow
 def test_what_is_accepted_runs(tmp_path: Path) -> None:
     """Calls that type-check make messages; calls that fail do not type-check, each at its line."""
     path = tmp_path / "calls.py"

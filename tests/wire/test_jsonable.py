@@ -50,6 +50,7 @@ def test_every_message_survives(pair: Any) -> None:
     _assert_exact(pair[1])
 
 
+@pytest.mark.slow
 def test_recordings_survive(recordings: Mapping[str, Recording]) -> None:
     """What servers really sent comes back, with every message of the recorded versions among it."""
     seen = set()

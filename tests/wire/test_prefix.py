@@ -20,6 +20,7 @@ def test_whatever_is_around(pair: Any, before: bytes, after: bytes) -> None:
     assert (message, size) == (parse(payload, *options), len(payload))
 
 
+@pytest.mark.slow
 @given(payloads(), st.data())
 def test_every_cut_is_incomplete(pair: Any, data: Any) -> None:
     """A message truncated anywhere raises IncompleteError, with the offset."""

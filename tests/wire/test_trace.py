@@ -104,6 +104,7 @@ def test_damaged_frames_are_covered(data: bytes) -> None:
     assert_covered(trace_frame(data), data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [

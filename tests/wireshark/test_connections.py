@@ -62,6 +62,7 @@ def test_a_capture_that_begins_later(name: str, recordings: dict[str, Recording]
         session.parse(payload)
 
 
+@pytest.mark.slow
 def test_frames_are_shown_in_any_order(recordings: dict[str, Recording], tmp_path: Path) -> None:
     """A second pass over the frames shows what the first did, whose filter asks for what the dissector sees."""
     recording = recordings["18-v4-immediate"]
@@ -83,6 +84,7 @@ def test_a_capture_with_a_gap(tmp_path: Path) -> None:
     assert [message.state.split()[1] for message in found] == states
 
 
+@pytest.mark.slow
 def test_list_of_packets(tmp_path: Path) -> None:
     """Segments with thousands of messages, with one byte, and one message in many segments."""
     message = SAMPLES["Message"][2]
@@ -117,6 +119,7 @@ def test_a_copy_that_began_before_the_capture(tmp_path: Path) -> None:
     assert shown(capture) == []
 
 
+@pytest.mark.slow
 def test_damaged_messages(tmp_path: Path) -> None:
     """Every message cut at every byte: the field, and the byte where it begins, as errors name them."""
     expected, segments = [], []

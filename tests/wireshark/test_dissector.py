@@ -31,6 +31,7 @@ SOME = ("16-v2-binary", "18-v4-immediate", "18-v4-text")
 """Both formats, and both ways to stream; the others are for the longer tests."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [SOME, pytest.param((), marks=pytest.mark.long)], ids=["some", "all"])
 def test_every_field_of_every_recording(
     recordings: dict[str, Recording], names: tuple[str, ...], tmp_path: Path
@@ -69,6 +70,7 @@ def test_every_kind_of_frame(tmp_path: Path) -> None:
     assert "reply_requested: reply at once (1)" in found[2].fields[-1].text
 
 
+@pytest.mark.slow
 def test_installed_by_a_copy(tmp_path: Path) -> None:
     """Where Wireshark looks for plugins it is found; fields of the same name share one in filters."""
     kinds = filter_names(tmp_path)

@@ -24,6 +24,7 @@ def faults(message: ShownMessage) -> list[int]:
     return [int(match[1]) if match else 0 for match in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.long)])
 def test_vectors(tmp_path: Path, step: int) -> None:
     """Each in a connection of its own, behind the options that it stands under and, in a stream, a Stream Start."""
