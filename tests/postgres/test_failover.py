@@ -82,6 +82,7 @@ def test_capture_continues_with_a_synchronized_slot_after_failover(shop: Shop) -
             shop.capture()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own_server", [18, 19], indirect=True, ids="pg{}".format)
 def test_two_standbys_promoted_to_the_same_timeline_number(shop: Shop) -> None:
     """Both were promoted to timeline 2, one after the other, and wrote: the log of one is not of the other."""

@@ -188,6 +188,7 @@ def test_a_directory_replaced_during_a_capture_is_refused(shop: Shop, empty: boo
     assert committed_ids(shop.log()) == [1, 2]
 
 
+@pytest.mark.long
 def test_a_second_capture_into_an_object_store_waits_for_the_slot(
     shop: Shop, s3_address: str, caplog: pytest.LogCaptureFixture
 ) -> None:

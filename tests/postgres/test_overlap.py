@@ -435,7 +435,9 @@ def test_a_server_reset_during_a_capture(shop: Shop) -> None:
     assert not lineage_of(log.index).stale and verify(log.store).problems == ()
 
 
-@pytest.mark.parametrize("back", [False, True], ids=["crashed", "put back"])
+@pytest.mark.parametrize(
+    "back", [pytest.param(False, id="crashed"), pytest.param(True, id="put back", marks=pytest.mark.long)]
+)
 def test_comparison_under_other_options(shop: Shop, back: bool, caplog: pytest.LogCaptureFixture) -> None:
     """The log's end is compared under the options with which it was captured; then the others are in force."""
     shop.execute("CREATE PUBLICATION others FOR TABLE unpublished")

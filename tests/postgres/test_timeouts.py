@@ -50,7 +50,9 @@ def test_timeouts_of_the_role_are_disabled(limited: Shop, replication: bool) -> 
                 assert connection.execute(f"SHOW {name}".encode()).fetchall() == [("0",)]
 
 
-@pytest.mark.parametrize("snapshot", [False, True], ids=["slot", "snapshot"])
+@pytest.mark.parametrize(
+    "snapshot", [pytest.param(False, id="slot", marks=pytest.mark.long), pytest.param(True, id="snapshot")]
+)
 def test_a_slot_is_created_however_long_it_takes(limited: Shop, snapshot: bool) -> None:
     """The server waits for a transaction that writes; the copies, the stream and what looks at them outlive theirs."""
     oid, rows = oid_of(limited), [1, *range(3, 20_003), 30_000]

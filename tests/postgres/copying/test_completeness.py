@@ -43,7 +43,7 @@ def lacks(source: Source) -> list[str]:
     return [str(lack) for lack in lacks_of(source.log().index)]
 
 
-@pytest.mark.parametrize("via_root", [True, False])
+@pytest.mark.parametrize("via_root", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_partitions_that_are_never_sent(source: Source, via_root: bool, caplog: pytest.LogCaptureFixture) -> None:
     """PostgreSQL takes them into a publication without a word; the log names them, and copies one that is sent then."""
     caplog.set_level(logging.WARNING)

@@ -89,7 +89,7 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_every_kind_of_table_under_writes(source: Source, workers: int) -> None:
     """Keys, none, FULL, partitions, TOAST, a filter, a column list, generated columns, odd names, no rows."""
     source.execute(TABLES)
