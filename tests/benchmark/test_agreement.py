@@ -55,6 +55,7 @@ def test_the_session_agrees_on_the_stream_states(recorded: dict[str, Batch], nam
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.long
 def test_the_columnar_engines_agree_with_the_codec(recorded: dict[str, Batch], name: str) -> None:
     """A row a message of the same kind, and a row a change, each with its operation."""
     batch = recorded[name]

@@ -108,6 +108,7 @@ def test_the_command_with_a_capture(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.server
+@pytest.mark.long
 def test_all_slots_have_the_same_changes(source: ChangeSource, tmp_path: Path) -> None:
     """Inserts, updates and deletes; reading a copy leaves the slot as it was."""
     assert source.changes == 300

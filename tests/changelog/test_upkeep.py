@@ -13,4 +13,4 @@ pytestmark = pytest.mark.slow
 def test_nothing_is_lost_when_upkeep_is_killed(tmp_path: Path, transactions: int, kills: int) -> None:
     """Each transaction has its row, once, in whatever a reader opens; in the end every index is that of its rows."""
     report = attack(tmp_path / "log", transactions, kills, seed=4)
-    assert report.kills_of_upkeep == kills and report.kills_of_writer and report.reads >= 3 and report.pruned
+    assert report.kills_of_upkeep == kills and report.kills_of_writer and report.reads >= kills // 2 and report.pruned

@@ -56,6 +56,7 @@ def test_a_log_and_its_server(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("history", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
 def test_a_warehouse(spark: Any, shop: Shop, tmp_path: Path, history: bool) -> None:
     """Each table, its lag, and why one is in trouble; another log's is refused."""
     from pgoutput_construct.spark import replicate

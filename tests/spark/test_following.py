@@ -123,6 +123,7 @@ UPDATE item SET name = 'again';
 """
 
 
+@pytest.mark.long
 def test_the_capture_copies_what_the_stream_does_not_say(spark: Any, server: EmbeddedServer, tmp_path: Path) -> None:
     """Tables rewritten, dropped and made anew, published later, renamed with their schema: copied by the capture."""
     with Shop.create(server, f"copying_{server.version}", tmp_path / "log") as shop:

@@ -171,6 +171,7 @@ def test_a_difference_is_found(log: OpenLog, dsn: str) -> None:
         assert [text[0] for text in comparison.examples] == ["-", "+"]
 
 
+@pytest.mark.long
 def test_checksums_agree(log: OpenLog, dsn: str) -> None:
     """Of every type, and of those by choice: Spark and the server compute one checksum of equal rows."""
     chosen = open_log(log.spark, log.log.store.address, types="numeric=decimal(38,10),uuid=binary")

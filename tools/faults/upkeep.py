@@ -74,7 +74,8 @@ def attack(log: Path, transactions: int, kills: int, seed: int) -> UpkeepReport:
         if report.kills_of_upkeep < kills:
             report.kills_of_upkeep += kill(upkeep)
             upkeep = None
-        if writer.poll() is None and chance.random() < 0.3 and report.kills_of_writer < kills // 3:
+        is_due = not report.kills_of_writer or chance.random() < 0.3
+        if writer.poll() is None and is_due and report.kills_of_writer < kills // 3:
             report.kills_of_writer += kill(writer)
             writer = _start("write", log, transactions, chance.getrandbits(30))
         report.reads += _check(log)

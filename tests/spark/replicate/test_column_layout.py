@@ -67,6 +67,7 @@ def _check(spark: Any, shop: Shop, warehouse: Path, names: Collection[str], *add
     ],
 )
 @pytest.mark.parametrize("chosen", [("keyed", "endless"), pytest.param((), marks=pytest.mark.long)], ids=["few", "all"])
+@pytest.mark.long
 def test_batch_by_batch(
     lake: Any, shop: Shop, into: str, tmp_path: Path, options: dict[str, str], chosen: tuple[str, ...]
 ) -> None:

@@ -221,12 +221,11 @@ SHORT: Final = {
     Case("soft", "parquet", 1, Moment.AMID_COMMIT),
     Case("few", "delta", 0, Moment.AMID_COMMIT),
     Case("few", "iceberg", 1, Moment.AFTER_COMMIT),
-    Case("merged", "parquet", 1, Moment.BEFORE_NOTE),
     Case("deletes", "iceberg", 1, Moment.BEFORE_NOTE),
     Case("branch", "iceberg", 1, Moment.AMID_COMMIT),
     Case("shared", "iceberg", 1, Moment.AFTER_INTENT),
 }
-"""Each producer, and each moment: the others are long."""
+"""Each producer that is quick, and each moment: the others are long."""
 
 
 def _omission(case: Case) -> str:

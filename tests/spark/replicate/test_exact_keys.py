@@ -131,6 +131,7 @@ def test_a_column_of_a_key_that_is_dropped(lake: Any, server18: EmbeddedServer, 
         assert sorted(map(tuple, found.collect())) == [(1, "eins"), (2, "zwei"), (3, "three")]
 
 
+@pytest.mark.long
 def test_a_value_that_another_row_had_under_the_key(
     lake: Any, server18: EmbeddedServer, into: str, tmp_path: Path
 ) -> None:

@@ -174,6 +174,7 @@ def test_a_table_of_delta_lake_that_is_not_plain(
     assert overwritten == [2]
 
 
+@pytest.mark.long
 def test_more_rows(
     lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,6 +273,7 @@ def test_deletes_by_position(
     check_equal(lake, shop, warehouse, ["t"])
 
 
+@pytest.mark.long
 def test_deletes_by_position_among_others(
     lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

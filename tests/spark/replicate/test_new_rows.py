@@ -74,6 +74,7 @@ def test_all_types(
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET)
+@pytest.mark.long
 def test_large_batches(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """By themselves, those of Parquet from 10,000 rows on; a history does not have them so."""
     shop.execute(

@@ -200,6 +200,7 @@ def _upgrade(old: EmbeddedServer, new: EmbeddedServer) -> None:
 
 
 @pytest.mark.server
+@pytest.mark.long
 def test_pg_upgrade(spark: Any, tmp_path: Path) -> None:
     """The server is another cluster then: a new log with copies of its tables, which the warehouse adopts."""
     warehouse, log = tmp_path / "wh", tmp_path / "log"

@@ -297,6 +297,7 @@ KEYS = ("${env:HOME}", "it's", "back\\slash", "zz", "")
 @pytest.mark.parametrize(
     "options", [IN_PARTS, pytest.param({"into": "iceberg"}, marks=pytest.mark.long)], ids=["parquet", "iceberg"]
 )
+@pytest.mark.long
 def test_keys_of_every_kind(lake: Any, server18: EmbeddedServer, tmp_path: Path, options: dict[str, Any]) -> None:
     """The bounds of a batch's keys are part of a statement: texts are what they are, and times of no time zone."""
     with Shop.create(server18, "keys_of_parts", tmp_path / "log") as shop, shop.connect() as connection:

@@ -127,6 +127,7 @@ def test_moves(place: Lake) -> None:
     place.check("a", "d")
 
 
+@pytest.mark.long
 def test_killed_while_moving(place: Lake) -> None:
     """At every step of a move; the table may also be renamed once more before the next batch."""
     place.replicate()

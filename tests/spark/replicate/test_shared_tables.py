@@ -147,6 +147,7 @@ def test_changes_of_one_schema(tenants: Tenants, write_mode: str | None) -> None
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_columns_of_several_shapes(tenants: Tenants) -> None:
     """The shared table has those of all; a type that differs is an error of its table, which names the other one."""
     tenants.replicate()
