@@ -8,6 +8,7 @@ from pgoutput_construct.conformance.case_writer import CaseWriter
 from pgoutput_construct.conformance.conformance_case import Level, Needs, Outcome
 from pgoutput_construct.conformance.steps import ExpectReported, SendBytes, SendCopyData
 from pgoutput_construct.testing.fake_tables import FakeTable
+from pgoutput_construct.wire import PrimaryKeepalive, PrimaryStatusUpdate, XLogData
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.engine import build
 from pgoutput_construct.wire.types import Lsn, Timestamp
@@ -343,10 +344,16 @@ def _refused_bytes(name: str, reason: str, what: str, step: SendCopyData | SendB
 
 
 _refused_bytes(
-    "frame-cut", _SHORT, "an XLogData frame that ends within its header", SendCopyData(b"w" + bytes(10), again=True)
+    "frame-cut",
+    _SHORT,
+    "an XLogData frame that ends within its header",
+    SendCopyData(XLogData.TAG + bytes(10), again=True),
 )
 _refused_bytes(
-    "keepalive-cut", _SHORT, "a keepalive that ends within its LSN", SendCopyData(b"k" + bytes(5), again=True)
+    "keepalive-cut",
+    _SHORT,
+    "a keepalive that ends within its LSN",
+    SendCopyData(PrimaryKeepalive.TAG + bytes(5), again=True),
 )
 _refused_bytes(
     "copy-data-without-length",
@@ -366,7 +373,7 @@ _refused_bytes(
 def other_frame(w: CaseWriter) -> None:
     """Ignore a frame that is neither XLogData nor a keepalive: the status of the primary, which PostgreSQL 19 has."""
     orders = w.table("orders", {"id": "int4", "note": "text"}, key=["id"])
-    status = SendCopyData(b"s" + bytes(32))
+    status = SendCopyData(PrimaryStatusUpdate.TAG + bytes(32))
     w.add(status)
     w.commit(orders.insert({"id": 1, "note": "one"}), status, orders.insert({"id": 2, "note": "two"}))
 
