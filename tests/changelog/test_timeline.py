@@ -12,7 +12,7 @@ from pgoutput_construct.changelog._facts.catalog_readings import table_readings
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.visibility import Visibility
 from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CONNECTED, TABLE_FACTS
-from pgoutput_construct.changelog.compact import compact
+from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.decoding_order import PlacedCopies
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.reader import index_as_of
@@ -280,7 +280,7 @@ def test_positions_of_copies(log: WrittenLog) -> None:
     # There is no LSN left for it: it comes with the last one.
     assert ordered(log) == [*shared[:-1], "copy of 5, 6 @1023", "committed 1022"]
     before = ordered(log)
-    compact(log.directory)
+    compact(log.directory, CompactionLimits(grace=0))
     assert ordered(log) == before
 
 

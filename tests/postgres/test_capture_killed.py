@@ -25,11 +25,12 @@ from tests.postgres.shop import (
 pytestmark = pytest.mark.server
 
 
-def test_the_log_survives_kill_9_of_its_capture(shop: Shop) -> None:
+@pytest.mark.parametrize("kills", [2, pytest.param(3, marks=pytest.mark.long)])
+def test_the_log_survives_kill_9_of_its_capture(shop: Shop, kills: int) -> None:
     """A capture killed at any moment, again and again, loses nothing and repeats no whole transaction."""
     moments = random.Random(5)
     with writing(shop):
-        for _ in range(2):
+        for _ in range(kills):
             with shop.capturing_process(limits="SegmentLimits(rows=150, seconds=0.02)"):
                 wait_for_more(shop)
                 time.sleep(moments.random() * 0.3)

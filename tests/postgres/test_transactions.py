@@ -227,7 +227,7 @@ def test_the_memory_of_prepared_transactions_is_bounded() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=max(settings().max_examples // 4, 10))
 @given(st.data(), streams(4, "parallel", two_phase=True), st.integers(1, 60))
 def test_batch_boundaries_do_not_matter(data: st.DataObject, stream: list[Sent], size: int) -> None:
     """Any stream, resumed at the end of any of its transactions: the same by single messages and by batches."""

@@ -27,7 +27,7 @@ def log(tmp_path: Path) -> WrittenLog:
     return WrittenLog(tmp_path)
 
 
-@pytest.mark.parametrize("tables", [3, 12])
+@pytest.mark.parametrize("tables", [3, 12, pytest.param(60, marks=pytest.mark.long)])
 def test_wherever_it_was_cut(log: WrittenLog, tables: int) -> None:
     """Tables that were copied under one snapshot, more of them than there are positions before the next commit."""
     for oid in range(1, tables + 1):
