@@ -1,7 +1,7 @@
 """The formats of tables as parameters of tests.
 
 A batch into Delta Lake or Iceberg takes ten times as long as one into Parquet. What takes few batches is shown of every
-format each time, or, where a format with a log of commits is enough beside Parquet, of Iceberg; what takes many batches
+format each time, or, where one format with a log of commits is enough, of Parquet and Iceberg; what takes many batches
 is shown in Parquet each time. ``tools/test -m long`` shows the rest.
 """
 

@@ -55,7 +55,7 @@ def test_a_log_and_its_server(shop: Shop) -> None:
     assert f"the server has no slot '{shop.slot}'" in _status(shop.directory, "--dsn", shop.dsn).output
 
 
-@pytest.mark.parametrize("history", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize("history", [False, True])
 @pytest.mark.long
 def test_a_warehouse(spark: Any, shop: Shop, tmp_path: Path, history: bool) -> None:
     """Each table, its lag, and why one is in trouble; another log's is refused."""

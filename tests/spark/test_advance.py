@@ -36,7 +36,7 @@ FEW = settings(
 )
 
 
-@pytest.mark.parametrize("full", [pytest.param(False, marks=pytest.mark.long), True])
+@pytest.mark.parametrize("full", [False, True])
 @pytest.mark.long
 def test_any_batches_give_the_same_state(spark: Any, full: bool) -> None:
     """Histories of a few rows each: all at once, and batch by batch, with keys that change and values left out.

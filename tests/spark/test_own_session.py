@@ -133,7 +133,7 @@ def test_register_changes_nothing_else(spark: Any, theirs: Any) -> None:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("into", ["parquet", pytest.param("delta iceberg", marks=pytest.mark.long)])
+@pytest.mark.parametrize("into", ["parquet", "delta iceberg"])
 @pytest.mark.long
 def test_settings_of_the_caller_change_no_rows(lake: Any, server18: EmbeddedServer, tmp_path: Path, into: str) -> None:
     """Settings that change what statements mean change neither tables of any format nor the caller's own reads."""

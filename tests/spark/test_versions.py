@@ -15,9 +15,7 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(
-    "version", [*(pytest.param(version, marks=pytest.mark.long) for version in VERSIONS[:-1]), VERSIONS[-1]]
-)
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.long
 def test_a_program(tmp_path: Path, version: str) -> None:
     """It reads batches, streams and messages, and replicates: each has all changes, or all rows."""

@@ -63,10 +63,10 @@ def _check(spark: Any, shop: Shop, warehouse: Path, names: Collection[str], *add
     "options",
     [
         {"metadata_columns": "none", "untyped": "needed"},
-        pytest.param({"metadata_columns": "all"}, marks=pytest.mark.long),
+        {"metadata_columns": "all"},
     ],
 )
-@pytest.mark.parametrize("chosen", [("keyed", "endless"), pytest.param((), marks=pytest.mark.long)], ids=["few", "all"])
+@pytest.mark.parametrize("chosen", [("keyed", "endless"), ()], ids=["few", "all"])
 @pytest.mark.long
 def test_batch_by_batch(
     lake: Any, shop: Shop, into: str, tmp_path: Path, options: dict[str, str], chosen: tuple[str, ...]

@@ -325,7 +325,7 @@ def test_plans(spark: Any, shop: Shop, into: str) -> None:
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET, indirect=True)
-@pytest.mark.parametrize("more", [False, pytest.param(True, marks=pytest.mark.long)], ids=["known", "unknown"])
+@pytest.mark.parametrize("more", [False, True], ids=["known", "unknown"])
 @pytest.mark.long
 def test_verify(lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: bool) -> None:
     """Masks are applied to the rows of the server, and of what changed since; without salts the rest is compared."""

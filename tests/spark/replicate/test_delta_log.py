@@ -75,9 +75,7 @@ def _commits(place: Path) -> list[int]:
 
 @pytest.mark.server
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "write_mode", [None, pytest.param("merge-on-read", marks=pytest.mark.long)], ids=["plain", "vectors"]
-)
+@pytest.mark.parametrize("write_mode", [None, "merge-on-read"], ids=["plain", "vectors"])
 @pytest.mark.long
 def test_maintenance(lake: Any, shop: Shop, tmp_path: Path, write_mode: str | None) -> None:
     """Commits of expired versions go, a session that has seen them continues, and so do readers of another library."""

@@ -294,9 +294,7 @@ KEYS = ("${env:HOME}", "it's", "back\\slash", "zz", "")
 
 @pytest.mark.server
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "options", [IN_PARTS, pytest.param({"into": "iceberg"}, marks=pytest.mark.long)], ids=["parquet", "iceberg"]
-)
+@pytest.mark.parametrize("options", [IN_PARTS, {"into": "iceberg"}], ids=["parquet", "iceberg"])
 @pytest.mark.long
 def test_keys_of_every_kind(lake: Any, server18: EmbeddedServer, tmp_path: Path, options: dict[str, Any]) -> None:
     """The bounds of a batch's keys are part of a statement: texts are what they are, and times of no time zone."""

@@ -205,7 +205,7 @@ def test_tables(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
 
 @pytest.mark.server
 @pytest.mark.spark
-@pytest.mark.parametrize("into", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
+@pytest.mark.parametrize("into", ["iceberg", "delta"])
 @pytest.mark.long
 def test_other_names(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """Columns of the key, too, have another name in the warehouse, whatever becomes of them at the source."""

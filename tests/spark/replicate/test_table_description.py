@@ -86,7 +86,7 @@ def test_comments(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
         assert not {row["data_type"] for row in rows if row["col_name"] == "Comment"} - {""}
 
 
-@pytest.mark.parametrize("into", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
+@pytest.mark.parametrize("into", ["iceberg", "delta"])
 @pytest.mark.long
 def test_killed_before_the_description(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """The rows are there, the comments and the key are not: the next batch describes the table."""

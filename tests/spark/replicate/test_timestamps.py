@@ -110,9 +110,7 @@ def _check(shop: Shop, warehouse: Path, *tables: str) -> None:
     assert files and not [path for path in files if has_int96(path)]
 
 
-@pytest.mark.parametrize(
-    "mode", [None, pytest.param("merge-on-read", marks=pytest.mark.long)], ids=["plain", "vectors"]
-)
+@pytest.mark.parametrize("mode", [None, "merge-on-read"], ids=["plain", "vectors"])
 @pytest.mark.long
 def test_delta_lake(lake: Any, shop: Shop, tmp_path: Path, mode: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Written by tasks, merged by Spark, partitioned, put together: nothing but the times of the server."""

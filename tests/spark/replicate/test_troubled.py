@@ -337,7 +337,7 @@ def test_a_plan_that_fails(
     assert _rows(spark, warehouse, "public.bad") == _rows(spark, warehouse, "public.good") == _expected(3)
 
 
-@pytest.mark.parametrize("into", ["parquet", pytest.param("iceberg", marks=pytest.mark.long)])
+@pytest.mark.parametrize("into", ["parquet", "iceberg"])
 @pytest.mark.long
 def test_partitions_with_another_identity(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """A root is FULL, its partition is not: an update without its old row is an error; mended, the table is there."""

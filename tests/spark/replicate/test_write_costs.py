@@ -156,7 +156,7 @@ def test_partitions_of_an_added_column(lake: Any, shop: Shop, into: str, tmp_pat
     _check_merged(lake, shop, tmp_path / "wh", into)
 
 
-@pytest.mark.parametrize("into", [pytest.param("delta", marks=pytest.mark.long), "iceberg"], indirect=True)
+@pytest.mark.parametrize("into", ["delta", "iceberg"], indirect=True)
 @pytest.mark.long
 def test_partitions(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """They are remembered, and go with their column; Delta Lake has none of texts, and none of what is not a column."""
@@ -269,7 +269,7 @@ def test_maintenance_between_batches(lake: Any, shop: Shop, into: str, tmp_path:
     assert not report.error and sink.version(lake, dataset) == dataset.version
 
 
-@pytest.mark.parametrize("into", [pytest.param("delta", marks=pytest.mark.long), "iceberg"], indirect=True)
+@pytest.mark.parametrize("into", ["delta", "iceberg"], indirect=True)
 @pytest.mark.long
 def test_maintenance(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """Files are put together and old ones removed; rows stay, and an interrupted batch still knows what it has done."""
