@@ -1,6 +1,7 @@
 """Strategies for tests of a consumer: options, messages, payloads, frames, and damaged bytes."""
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Unpack
 
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from pgoutput_construct.wire.connection_messages import ConnectionMessage
 from pgoutput_construct.wire.definitions import DEFINITIONS
 from pgoutput_construct.wire.engine import FRAME_PARAMETERS, build, frame_parameters
 from pgoutput_construct.wire.frame_definitions import DEFINITIONS as FRAMES
-from pgoutput_construct.wire.options import combinations
+from pgoutput_construct.wire.options import Options, combinations
 from pgoutput_construct.wire.options import options as parse_options
 from pgoutput_construct.wire.protocol import SINCE, MoreOptions, ParseOptions, Streaming
 
@@ -68,7 +69,13 @@ def messages(
     if kinds is not None and missing:
         under = f"proto_version={proto_version}, streaming={streaming!r}"
         raise PgoutputError(f"{' and '.join(missing)} cannot be sent under {under}: request other kinds")
-    return st.one_of([any_of(cls, DEFINITIONS[cls], given.parameters()) for cls in can])
+    return _one_of(tuple(can), given)
+
+
+@lru_cache(maxsize=1024)
+def _one_of(classes: tuple[type["PgoutputMessage"], ...], given: Options) -> SearchStrategy[Any]:
+    """Return the messages of some classes; streams ask for the same ones again for each message that they draw."""
+    return st.one_of([any_of(cls, DEFINITIONS[cls], given.parameters()) for cls in classes])
 
 
 _KINDS = tuple(DEFINITIONS)
