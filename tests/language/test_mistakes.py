@@ -202,6 +202,7 @@ MISTAKES = {
     "a date": ("title: Demo", "title: 2026-01-01", "as a number or a date", 'Quote it: "2026-01-01"'),
     "an empty text": ("title: Demo", 'title: ""', "has fewer letters than 1", "text of one line"),
     "text of two lines": ("title: Demo", "title: |\n  Demo\n  one", "is not written like that", "text of one line"),
+    "a control character": ("title: Demo", "title: De\x07mo", "not plain YAML", "without control characters"),
     "two documents": ("states:", "---\nstates:", "not plain YAML", "Write"),
 }
 

@@ -15,6 +15,9 @@ PLAIN_REMEDY = "Write mappings, lists, strings and numbers only."
 PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 """The default tags of mappings and lists; SafeLoader resolves those of scalars."""
 
+_QUICKEST: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""LibYAML takes an eighth of the time, where PyYAML was built with it."""
+
 
 class Source:
     """The data of one YAML file, and the line of every node."""
@@ -39,12 +42,21 @@ class Source:
 
 def read(text: str, file: str) -> Source:
     """Read YAML text; raise SpecError for bad YAML, tags, aliases in a circle and duplicate keys."""
-    reader = _Reader(text, file)
     try:
+        return _read(text, file, _QUICKEST)
+    except yaml.YAMLError:  # PyYAML's own parser says more of it
+        try:
+            return _read(text, file, yaml.SafeLoader)
+        except yaml.YAMLError as error:
+            raise _yaml_error(error, text, file) from None
+
+
+def _read(text: str, file: str, loader: type[yaml.SafeLoader]) -> Source:
+    reader = _Reader(file)
+    try:
+        reader.loader = loader(text)
         node = reader.loader.get_single_node()
         data = None if node is None else reader.plain(node, ())
-    except yaml.YAMLError as error:
-        raise _yaml_error(error, file) from None
     except SpecError:
         raise
     except (ValueError, KeyError, RecursionError) as error:  # 2024-99-99, !!bool maybe, a thousand brackets
@@ -63,22 +75,25 @@ _REMEDIES = {
     "cannot start any token": 'Quote text that begins with one of @ ` % : "@x".',
     "while scanning a quoted": "Close the quotes on the same line.",
     "unexpected end of stream": "Close the quotes.",
+    "special characters": "Write text without control characters.",
 }
 """Remedies for errors of the YAML parser, by words in its text."""
 
 
-def _yaml_error(error: yaml.YAMLError, file: str) -> SpecError:
+def _yaml_error(error: yaml.YAMLError, text: str, file: str) -> SpecError:
     mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
+    line = mark.line if mark else text.count("\n", 0, getattr(error, "position", 0))
+    problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
     remedy = next((remedy for words, remedy in _REMEDIES.items() if words in problem), PLAIN_REMEDY)
-    return SpecError(f"{file}:{mark.line + 1 if mark else 1}: not plain YAML: {problem}. {remedy}")
+    return SpecError(f"{file}:{line + 1}: not plain YAML: {problem}. {remedy}")
 
 
 class _Reader:
     """Converts YAML nodes into data; SafeLoader refuses tags such as !!python/object."""
 
-    def __init__(self, text: str, file: str) -> None:
-        self.loader = yaml.SafeLoader(text)
+    loader: yaml.SafeLoader
+
+    def __init__(self, file: str) -> None:
         self.file = file
         self.lines: dict[Place, int] = {}
         self.line = 1
