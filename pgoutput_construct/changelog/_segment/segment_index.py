@@ -5,6 +5,7 @@ index of all of them, and a footer holds a table of one row. ``index_builder`` b
 """
 
 import re
+import threading
 import zlib
 from base64 import b64decode, b64encode
 from bisect import bisect_right
@@ -183,9 +184,13 @@ class SegmentIndex:
     @classmethod
     def from_bytes(cls, content: bytes) -> "SegmentIndex":
         """Parse the result of ``to_bytes``; raise ValueError or an Arrow error for anything else."""
-        table = read_stream(decompressed(b64decode(check_index(content))), INDEX_SCHEMA)
-        check_entries(table)
-        return cls(table)
+        index = _recent.get(content)
+        if index is None:
+            table = read_stream(decompressed(b64decode(check_index(content))), INDEX_SCHEMA)
+            check_entries(table)
+            index = cls(table)
+            _remember(content, index)
+        return index
 
     def to_bytes(self) -> bytes:
         """Return the index as text for a Parquet footer: an Arrow stream, compressed, in base64, and its CRC-32."""
@@ -258,6 +263,22 @@ class SegmentIndex:
     def one(self, row: int) -> "SegmentIndex":
         """Return the index of one of the segments."""
         return SegmentIndex(self.table.slice(row, 1))
+
+
+_RECENT_INDEXES: Final = 256
+_RECENT_BYTES: Final = 2**16
+_recent: dict[bytes, SegmentIndex] = {}
+"""Small indexes that were parsed last: planning asks for each twice, and for those of the last footers, which no
+manifest has yet, again with each batch."""
+_lock: Final = threading.Lock()
+
+
+def _remember(content: bytes, index: SegmentIndex) -> None:
+    if len(content) + index.table.nbytes <= _RECENT_BYTES:
+        with _lock:
+            while len(_recent) >= _RECENT_INDEXES:
+                del _recent[next(iter(_recent))]
+            _recent[content] = index
 
 
 class BinaryValues:
