@@ -93,7 +93,8 @@ class IcebergTable:
     def ever_partitioned_by(self) -> set[str | None]:
         """The columns by which it ever was partitioned, None for one that it has no more."""
         schema = self._table.schema()
-        fields = (field for spec in _items(self._table.specs().values()) for field in _items(spec.fields()))
+        specs = (each.getValue() for each in _items(self._table.specs().entrySet()))
+        fields = (field for spec in specs for field in _items(spec.fields()))
         return {schema.findColumnName(field.sourceId()) for field in fields}
 
     @property
