@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pgoutput_construct.demo.processes import Supervised
+from pgoutput_construct.errors import PgoutputError
 
 __all__ = ["Killer"]
 
@@ -22,7 +23,10 @@ _SEGMENTS: Final = {"rows": 40, "seconds": 0.05}
 _SPARED: Final = 0.4
 """How many of the processes that could be killed are not even started: others than the first ones are killed, too."""
 _FILES: Final = 30
-"""A process is killed when it has written as many files as are drawn, fewer than this."""
+"""A process is killed when it has written as many files as are drawn, fewer than this: one is as likely as all above
+five, as there are processes that write few."""
+_MISUSED: Final = "status 2;"
+"""How a command ends whose arguments are wrong."""
 
 
 @dataclass
@@ -44,30 +48,35 @@ class Killer:
         """Capture up to a position, and kill that on the way; return whether it was."""
         if not self.kills or self.chance.random() < _SPARED:
             return False
-        self.kills -= 1
         told = {**given, "directory": str(given["directory"]), "limits": _SEGMENTS, "until_lsn": until_lsn}
         child = Supervised([json.dumps(told)], self.directory / "killed.txt", "tools.faults.child")
-        return self._killed(child, given["directory"])
+        was_killed = self._killed(child, given["directory"])
+        self.kills -= was_killed
+        return was_killed
 
     def replicate(self, log: Path, warehouse: Path, given: Mapping[str, Any]) -> bool:
         """Replicate a log, and kill that on the way; return whether it was."""
         if not self.replications or self.chance.random() < _SPARED:
             return False
-        self.replications -= 1
         told = [text for name, value in given.items() for text in _option(name, value)]
         arguments = ["replicate", str(log), "--warehouse", str(warehouse), "--once", *told]
-        return self._killed(Supervised(arguments, self.directory / "killed.txt"), warehouse)
+        was_killed = self._killed(Supervised(arguments, self.directory / "killed.txt"), warehouse)
+        self.replications -= was_killed
+        return was_killed
 
     def _killed(self, process: Supervised, folder: Path) -> bool:
-        before, more = _files(folder), self.chance.randrange(_FILES)
-        rest, end = self.chance.random(), time.monotonic() + _SECONDS
+        before, more = _files(folder), int(_FILES ** self.chance.random()) - 1
+        rest, deadline = self.chance.random(), time.monotonic() + _SECONDS
         process.ensure()
         try:
-            while process.runs and _files(folder) <= before + more and time.monotonic() < end:
+            while process.runs and _files(folder) <= before + more and time.monotonic() < deadline:
                 time.sleep(_STEP)
             time.sleep(rest / 5)
         finally:
             was_killed = process.kill()
+        for end in process.ended:
+            if end.startswith(_MISUSED):
+                raise PgoutputError(f"nothing was there to be killed: {end}")
         return was_killed
 
 
@@ -80,6 +89,6 @@ def _files(folder: Path) -> int:
 def _option(name: str, value: object) -> list[str]:
     """Return an option of the command, for a keyword of the function."""
     flag = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool):
+    if value is None or isinstance(value, bool):
         return [flag] if value else []
     return [flag, str(value)]

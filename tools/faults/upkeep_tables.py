@@ -55,7 +55,7 @@ class TablesReport:
     removed_from_copy: int = 0
     """Of these, by a prune of a copy of the log."""
     compacted_to: int = 0
-    """Segments after the compaction, those that the capture has added among them."""
+    """What they became by the compaction."""
     removed: int = 0
     """Segments that the prune removed then."""
     captured: int = 0
@@ -130,7 +130,7 @@ class _Attack:
         self.say("compacting it, while a capture and a reader run")
         before = self.rebuilder.open(self.log)
         self.upkeep(["compact", "--grace", "0.5"], self.log, lambda: self.check_again(self.log, moment, None))
-        self.report.compacted_to = len(ChangeLog(self.log).segments)
+        self.report.compacted_to = ChangeLog(self.log).segments.place(before.log.index.last_seq) + 1
         self.say("reading it as it is now, and as who had opened it before")
         self.rebuilder.check(self.rebuilder.open(self.log), moment)
         self.rebuilder.check(before, moment)
