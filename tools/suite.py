@@ -47,6 +47,9 @@ FETCHES: Final[Mapping[str, Sequence[Sequence[str]]]] = {
 }
 """Which tests need something that is fetched, once for all clones of a user, and the modules that fetch it."""
 
+WORKERS: Final = min((os.cpu_count() or 1) + 1, 4)
+"""Processes that run tests: one more than there are cores, as a third of the time tests wait for servers and Spark."""
+
 QUICK: Final = "not long and not slow and not spark and not server"
 """Which tests are quick."""
 
@@ -155,7 +158,7 @@ class Run:
 
     def test(self, arguments: Sequence[str]) -> int:
         """Run pytest in several processes; return its exit status."""
-        workers = ("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder")
+        workers = ("--numprocesses", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder")
         process = subprocess.Popen([*_MODULE, "pytest", *workers, *arguments], cwd=_CLONE, env=self.environment)
         try:
             return process.wait()
