@@ -36,6 +36,13 @@ CHECKS: Final[Sequence[Sequence[str]]] = (
 )
 """Commands that check the code, the quickest first."""
 
+KERNELS: Final = (
+    sys.executable,
+    "-c",
+    "from pgoutput_construct.postgres._capture.capture_session import compile_kernels; compile_kernels()",
+)
+"""Compiles most kernels, into numba's cache."""
+
 DOCUMENTATION: Final = ("tools/docs",)
 
 FETCHES: Final[Mapping[str, Sequence[Sequence[str]]]] = {
@@ -132,8 +139,13 @@ class Run:
             signal.signal(number, handler)
 
     def fetch(self, fetches: Mapping[str, Sequence[Sequence[str]]]) -> None:
-        """Fetch what tests need, all at a time; say which tests are skipped where that fails."""
-        with ThreadPoolExecutor(max(len(fetches), 1)) as pool:
+        """Fetch what tests need, all at a time; say which tests are skipped where that fails.
+
+        The kernels of a new clone are compiled meanwhile: otherwise each of the processes that test would do so.
+        """
+        with ThreadPoolExecutor(len(fetches) + 1) as pool:
+            if not any(_CLONE.glob("pgoutput_construct/*/__pycache__/*.nbi")):
+                pool.submit(subprocess.run, KERNELS, cwd=_CLONE, env=self.environment, check=False)
             done = [pool.submit(self._fetch, commands) for commands in fetches.values()]
         for which, fetched in zip(fetches, done, strict=True):
             if not fetched.result():
