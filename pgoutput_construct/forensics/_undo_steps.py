@@ -90,8 +90,9 @@ class UndoneTable:
         """Return whether names and values are UTF-8; in a database in SQL_ASCII they need not be."""
         names = (text.encode("utf-8", "surrogateescape") for text in (self.name, *self._columns.values()))
         values = (value for row in (step.before, step.after) for value in (row or {}).values() if value is not None)
+        texts = (value for value in values if not isinstance(value, Binary))
         try:
-            b"\0".join((*names, *values)).decode("utf-8")
+            b"\0".join((*names, *texts)).decode("utf-8")
         except UnicodeDecodeError:
             return False
         return True

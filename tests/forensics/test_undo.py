@@ -212,6 +212,20 @@ def test_what_the_log_does_not_have(shop: Shop) -> None:
     assert undo(shop.directory, xid=single).obstacles == ()
 
 
+def test_values_in_binary_format(shop: Shop) -> None:
+    """Bytes whose text only the server knows are no text in another encoding: their row is found by its key."""
+    shop.execute("CREATE TABLE t (id int PRIMARY KEY, v money)", "INSERT INTO t VALUES (1, -1)")
+    shop.capture(binary=True)
+    inserted = transaction(shop, "INSERT INTO t VALUES (2, -2)")
+    shop.capture(binary=True)
+    execute(shop, undo(shop.directory, xid=inserted))
+    assert rows(shop, "t") == [["(1,-$1.00)"]]
+    updated = transaction(shop, "UPDATE t SET v = -3 WHERE id = 1")
+    shop.capture(binary=True)
+    (obstacle,) = undo(shop.directory, xid=updated).obstacles
+    assert "only the server has the text of v, which was captured in binary format" in obstacle
+
+
 def test_tables_that_are_different_now(shop: Shop) -> None:
     """Names are those of now; what was added gets its default, what was dropped is left out, with notes."""
     shop.execute("ALTER TABLE item ADD COLUMN gone int DEFAULT 1", "INSERT INTO item VALUES (1, 'a', 2), (2, 'b', 3)")
