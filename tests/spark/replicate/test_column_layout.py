@@ -19,7 +19,7 @@ from pgoutput_construct.spark._verify import VerifyOptions, verify
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import ROUNDS, TABLES, difference, open_differences
-from tests.table_formats import SHORT_IN_PARQUET
+from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -60,13 +60,16 @@ def _check(spark: Any, shop: Shop, warehouse: Path, names: Collection[str], *add
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("into", "chosen", "options"),
     [
-        {"metadata_columns": "none", "untyped": "needed"},
-        {"metadata_columns": "all"},
+        pytest.param(into, chosen, options, id=f"{into}-{'few' if chosen else 'all'}-{options['metadata_columns']}")
+        for options in ({"metadata_columns": "none", "untyped": "needed"}, {"metadata_columns": "all"})
+        for chosen in (("keyed", "endless"), ())
+        for into in ALL_FORMATS
+        if into == "parquet" or (chosen == ()) == (options["metadata_columns"] == "all")  # these take minutes
     ],
+    indirect=["into"],
 )
-@pytest.mark.parametrize("chosen", [("keyed", "endless"), ()], ids=["few", "all"])
 @pytest.mark.long
 def test_batch_by_batch(
     lake: Any, shop: Shop, into: str, tmp_path: Path, options: dict[str, str], chosen: tuple[str, ...]
