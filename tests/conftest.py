@@ -17,7 +17,7 @@ from tools.few_rows import FEW_ROWS
 from tools.jars import LAKES, WAREHOUSE, missing_jars
 from tools.servers import SERVERS, missing_server, open_server
 
-PROFILES = {"save": 10, "quick": 100, "ci": 250, "soak": 20000}
+PROFILES = {"save": 10, "quick": 50, "ci": 250, "soak": 20000}
 
 for _name, _examples in PROFILES.items():
     settings.register_profile(

@@ -44,6 +44,7 @@ def test_any_name_draws_a_history() -> None:
         assert sum(step.feature == "note" for step in history.steps) == 50
 
 
+@pytest.mark.long
 def test_a_difference_is_found(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
     """Rows of a file that somebody has changed are not those of the server; a statement that fails ends its step."""
     from tools.faults import history_runs

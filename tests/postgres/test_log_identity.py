@@ -204,7 +204,7 @@ def test_a_second_capture_into_an_object_store_waits_for_the_slot(
             wait_until(lambda: shop.confirmed() >= end)
             assert not first.done() and not second.done()
         end = shop.execute("INSERT INTO item VALUES (3, 'c')")
-        wait_until(lambda: shop.confirmed() >= end, 30)
+        wait_until(lambda: shop.confirmed() >= end)
     assert committed_ids(shop.log()) == [1, 2, 3] and verify(s3_address).problems == ()
 
 

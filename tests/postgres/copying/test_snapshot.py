@@ -122,9 +122,9 @@ def test_a_table_published_later_and_a_repeated_copy(source: Source) -> None:
     source.execute("ALTER PUBLICATION p ADD TABLE a")
     with source.writing("INSERT INTO b VALUES (%s)", "UPDATE b SET v = %s WHERE id = %s % 3000"):
         with source.capturing():
-            wait_until(lambda: _copied(source) == ["a"], seconds=30)
+            wait_until(lambda: _copied(source) == ["a"])
             source.execute("ALTER PUBLICATION p ADD TABLE b")
-            wait_until(lambda: _copied(source) == ["a", "b"], seconds=30)
+            wait_until(lambda: _copied(source) == ["a", "b"])
             (again,) = snapshot(source.dsn, source.directory, ["public.b"], handle_signals=False)
             assert again.name == "b" and again.rows >= 3000
         twice = snapshot(source.dsn, source.directory, ["b", "a"], workers=1, handle_signals=False)
@@ -219,13 +219,13 @@ def test_the_slot_advances_while_a_copy_waits(source: Source, monkeypatch: pytes
 
         monkeypatch.setattr(copier.CopyMaker, "copy_exported", lock_and_begin)
         with source.capturing():
-            wait_until(lambda: _confirmed(source) > 0, seconds=30)
+            wait_until(lambda: _confirmed(source) > 0)
             source.execute("INSERT INTO b VALUES (1)")
             end = current_lsn(source.connect())
-            wait_until(lambda: _confirmed(source) >= end, seconds=30)
-            wait_until(lambda: _copied(source) == ["b"], seconds=30)
+            wait_until(lambda: _confirmed(source) >= end)
+            wait_until(lambda: _copied(source) == ["b"])
             holder.execute("COMMIT")
-            wait_until(lambda: sorted(_copied(source)) == ["a", "b"], seconds=30)
+            wait_until(lambda: sorted(_copied(source)) == ["a", "b"])
     source.check({"a": "id", "b": "id"})
 
 
@@ -246,7 +246,7 @@ def test_a_locked_table_delays_only_its_own_copy(
         assert not ensure_publication(holder, "p", NewPublication.parse(["b"]))
         # A copy waits until WAL before it is flushed: the heartbeat does that on a server that is idle.
         with source.capturing(heartbeat=0.2) as outcome:
-            wait_until(lambda: _copied(source) == ["b"], seconds=30)
+            wait_until(lambda: _copied(source) == ["b"])
             snapshot(source.dsn, source.directory, ["b"], handle_signals=False)
             wait_until(
                 lambda: "public.a cannot be copied while" in "\n".join(caplog.messages) or bool(outcome), seconds=60
@@ -320,7 +320,7 @@ def test_a_later_copy_waits_for_earlier_writers(source: Source) -> None:
     source.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
     source.execute("ALTER PUBLICATION p ADD TABLE a")
     with source.connect() as writer, source.capturing():
-        wait_until(lambda: _copied(source) == ["a"], seconds=30)
+        wait_until(lambda: _copied(source) == ["a"])
         writer.execute("BEGIN")
         writer.execute("INSERT INTO a VALUES (1)")  # it has an xid before b is published, and writes b then, too
         writer.execute("INSERT INTO b VALUES (1)")
@@ -330,7 +330,7 @@ def test_a_later_copy_waits_for_earlier_writers(source: Source) -> None:
         assert _copied(source) == ["a"]
         writer.execute("COMMIT")
         publisher.join(30)
-        wait_until(lambda: _copied(source) == ["a", "b"], seconds=30)
+        wait_until(lambda: _copied(source) == ["a", "b"])
     source.capture()
     source.check({"a": "id", "b": "id"})
 
