@@ -60,6 +60,11 @@ _MAPPED: Final = {f"{_MAPPING}mode": "name"}
 _NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
 """Characters that Delta Lake refuses in column names without column mapping: other names in files."""
 _TROUBLE: Final = "which readers must support: some refuse such a table, some (delta-rs) read NULL in all columns"
+_FEATURE: Final = "delta.feature."
+"""How properties begin that give a table a feature."""
+_NTZ: Final = f"{_FEATURE}timestampNtz"
+_OF_NTZ: Final = re.compile(r'"\w*[tT]ype":"timestamp_ntz"')
+"""A column of timestamps without time zone, or with such in it, in a schema as JSON."""
 _WIDENING: Final = "delta.enableTypeWidening"
 _VECTORS: Final = "delta.enableDeletionVectors"
 _CHANGES: Final = "delta.enableChangeDataFeed"
@@ -150,6 +155,8 @@ class DeltaSink(MergingSink):
         names = mapped_names(rows.columns)
         fields = self._partition_columns(dataset, rows, is_new=before is None)
         wanted, present = {**self._wanted, **(_MAPPED if names else {})}, self._properties(spark, dataset)
+        if present is not None and _OF_NTZ.search(rows.schema.json()) and _NTZ not in present:
+            wanted[_NTZ] = "supported"  # a new table gets the feature by itself, one that exists does not
         if present is None or (
             adopted is None and _is_mapped(present) == bool(names) and wanted.items() <= present.items()
         ):
@@ -157,7 +164,7 @@ class DeltaSink(MergingSink):
             writer = writer.partitionBy(*fields) if fields else writer
             writer.option("userMetadata", self.warehouse.commit_text(dataset.version)).save(self._path(dataset))
         else:
-            kept = _unmapped(present) if adopted is None else {}
+            kept = _kept(present) if adopted is None else {}
             self._redefine(spark, dataset, rows, {**kept, **wanted}, fields)
         if adopted is not None:
             remove_replaced(self.warehouse.store, dataset.directory, adopted)
@@ -256,11 +263,13 @@ class DeltaSink(MergingSink):
         return names
 
     def _properties(self, spark: SparkSession, dataset: Dataset) -> Mapping[str, str] | None:
-        """Return the properties of a table; None if it does not exist."""
+        """Return the properties of a table, its features among them; None if it does not exist."""
         if not self._exists(dataset):
             return None
-        row = spark.sql(f"DESCRIBE DETAIL {self._table(dataset)}").select("properties").first()
-        return dict(row["properties"]) if row is not None else None
+        row = spark.sql(f"DESCRIBE DETAIL {self._table(dataset)}").select("properties", "tableFeatures").first()
+        if row is None:
+            return None
+        return {**row["properties"], **{f"{_FEATURE}{name}": "supported" for name in row["tableFeatures"] or ()}}
 
     def _exists(self, dataset: Dataset) -> bool:
         return bool(self.warehouse.store.files(f"{dataset.directory}/{_LOG_FOLDER}"))
@@ -447,8 +456,8 @@ def _is_mapped(properties: Mapping[str, str]) -> bool:
     return properties.get(f"{_MAPPING}mode", "none") != "none"
 
 
-def _unmapped(properties: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in properties.items() if not name.startswith(_MAPPING)}
+def _kept(properties: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in properties.items() if not name.startswith((_MAPPING, _FEATURE))}
 
 
 def _with_mapped_columns(dataset: Dataset, names: list[str]) -> Dataset:

@@ -130,6 +130,21 @@ def test_delta_lake(lake: Any, shop: Shop, tmp_path: Path, mode: str | None, mon
         _check_conditions(shop, warehouse, name)
 
 
+def test_a_first_column_of_local_time(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
+    """A table of Delta Lake that exists has no feature for it, which a new one gets by itself; others are kept."""
+    with Shop.create(server18, "first_local", tmp_path / "log") as shop:
+        shop.execute("INSERT INTO item VALUES (1, 'a')")
+        shop.capture(snapshot=True)
+        replicate(lake, shop.directory, tmp_path / "wh", "delta", history=True)
+        shop.execute("ALTER TABLE item ADD at timestamp DEFAULT '2024-01-02', ADD ats timestamp[]")
+        shop.execute("UPDATE item SET name = 'b'")
+        shop.capture()
+        replicate(lake, shop.directory, tmp_path / "wh", "delta", history=True)
+    (row,) = lake_tables.read(tmp_path / "wh", "item", columns=["name", "at", "ats"]).to_pylist()
+    assert row == {"name": "b", "at": datetime(2024, 1, 2), "ats": None}
+    assert "timestampNtz" in (DeltaTable(tmp_path / "wh" / "public.item").protocol().writer_features or ())
+
+
 def test_parquet(lake: Any, shop: Shop, tmp_path: Path) -> None:
     """Tables that Spark writes, a history, and the changes that ``write_tables`` writes or appends."""
     warehouse, names = tmp_path / "wh", ["t"]
