@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NoReturn
@@ -139,13 +139,8 @@ class Run:
             signal.signal(number, handler)
 
     def fetch(self, fetches: Mapping[str, Sequence[Sequence[str]]]) -> None:
-        """Fetch what tests need, all at a time; say which tests are skipped where that fails.
-
-        The kernels of a new clone are compiled meanwhile: otherwise each of the processes that test would do so.
-        """
-        with ThreadPoolExecutor(len(fetches) + 1) as pool:
-            if not any(_CLONE.glob("pgoutput_construct/*/__pycache__/*.nbi")):
-                pool.submit(subprocess.run, KERNELS, cwd=_CLONE, env=self.environment, check=False)
+        """Fetch what tests need, all at a time; say which tests are skipped where that fails."""
+        with ThreadPoolExecutor(max(len(fetches), 1)) as pool:
             done = [pool.submit(self._fetch, commands) for commands in fetches.values()]
         for which, fetched in zip(fetches, done, strict=True):
             if not fetched.result():
@@ -180,6 +175,16 @@ class Run:
                 process.wait(_GRACE)
             raise
 
+    @contextmanager
+    def _compiling(self) -> Iterator[None]:
+        """Compile the kernels of a new clone meanwhile, once: each process that tests would do so, but collects first."""
+        if any(_CLONE.glob("pgoutput_construct/*/__pycache__/*.nbi")):
+            yield
+            return
+        with subprocess.Popen(KERNELS, cwd=_CLONE, env=self.environment) as process:
+            yield
+            process.kill()  # few tests may be quicker
+
     def both(
         self,
         checks: Sequence[Sequence[str]],
@@ -190,8 +195,9 @@ class Run:
         results = list[int]()
         thread = threading.Thread(target=lambda: results.append(self.check(checks)), daemon=True)
         thread.start()
-        self.fetch(fetches)
-        status = self.test(arguments)
+        with self._compiling():
+            self.fetch(fetches)
+            status = self.test(arguments)
         thread.join()
         if results == [0]:
             return status

@@ -116,7 +116,7 @@ def test_metrics(shop: Shop, tmp_path: Path) -> None:
         wait_until(lambda: "pgoutput_replicate_batches_total" in _metrics(address), 120)
         wait_until(lambda: _metrics(address)["pgoutput_replicate_batches_total"] >= 1, 120)
         first = _metrics(address)
-        assert first['pgoutput_replicate_table_troubled{reason="PgoutputError",table="public.bad"}'] == 1
+        assert first['pgoutput_replicate_table_troubled{reason="ChangeLogError",table="public.bad"}'] == 1
         assert first["pgoutput_replicate_troubled_tables"] == 1 and first["pgoutput_replicate_rows_total"] > 0
         assert 0 < time.time() - first["pgoutput_replicate_applied_commit_timestamp_seconds"] < 600
         fresh = "pgoutput_replicate_table_applied_commit_timestamp_seconds"
