@@ -177,13 +177,15 @@ class Run:
 
     @contextmanager
     def _compiling(self) -> Iterator[None]:
-        """Compile the kernels of a new clone meanwhile, once: each process that tests would do so, but collects first."""
+        """Compile the kernels of a new clone meanwhile: each process that tests would do so, but collects them first."""
         if any(_CLONE.glob("pgoutput_construct/*/__pycache__/*.nbi")):
             yield
             return
         with subprocess.Popen(KERNELS, cwd=_CLONE, env=self.environment) as process:
-            yield
-            process.kill()  # few tests may be quicker
+            try:
+                yield
+            finally:
+                process.kill()  # few tests may be quicker
 
     def both(
         self,
