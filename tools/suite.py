@@ -177,7 +177,7 @@ class Run:
 
     @contextmanager
     def _compiling(self) -> Iterator[None]:
-        """Compile the kernels of a new clone meanwhile: each process that tests would do so, but collects them first."""
+        """Compile the kernels of a new clone meanwhile: each process would do so for its tests, once it has them."""
         if any(_CLONE.glob("pgoutput_construct/*/__pycache__/*.nbi")):
             yield
             return
