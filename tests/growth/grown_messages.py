@@ -27,7 +27,7 @@ from pgoutput_construct.wire.engine import FRAMES, MESSAGES, engine, parse_prefi
 from pgoutput_construct.wire.options import options
 from pgoutput_construct.wire.protocol import ParseOptions
 
-quick = settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 def check_messages() -> None:

@@ -13,7 +13,7 @@ from pgoutput_construct.publisher._server.stream_request import requested_option
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.server import Publisher
 
-quick = settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 @quick
