@@ -22,11 +22,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.spark._replicate.sink import FilesUse
 
+NTZ: Final = "timestampNtz"
+"""The feature that columns of timestamps without time zone need."""
 _LIBRARY: Final = "1."
 _VERSIONS: Final = ((1, 1), (1, 2), (1, 7), (3, 7))
 """The versions of the protocol, for readers and writers, that a plain table may have,"""
-_NTZ: Final = "timestampNtz"
-_FEATURES: Final = frozenset({"appendOnly", "invariants", _NTZ})
+_FEATURES: Final = frozenset({"appendOnly", "invariants", NTZ})
 """and its features: those that Spark gives to every table."""
 _SETTING: Final = "delta."
 """How properties begin that may change how a table is written."""
@@ -97,7 +98,7 @@ class PlainDeltaTable:
     def can_have(self, schema: pa.Schema) -> bool:
         """Return whether its columns can become these, without another feature."""
         is_ntz = any("timestamp_ntz" in json.dumps(kind) for _, kind in _kinds(schema))
-        return self._table is None or not is_ntz or _NTZ in (self._table.protocol().writer_features or ())
+        return self._table is None or not is_ntz or NTZ in (self._table.protocol().writer_features or ())
 
     def write_checkpoint(self) -> None:
         """Write a checkpoint of the latest version."""

@@ -21,7 +21,7 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._own_session import session_settings, settings_of
 from pgoutput_construct.spark._parquet_file import codec_of
-from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable, has_deltalake
+from pgoutput_construct.spark._replicate.delta_files import NTZ, PlainDeltaTable, has_deltalake
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     entries_of,
@@ -62,9 +62,6 @@ _NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
 _TROUBLE: Final = "which readers must support: some refuse such a table, some (delta-rs) read NULL in all columns"
 _FEATURE: Final = "delta.feature."
 """How properties begin that give a table a feature."""
-_NTZ: Final = f"{_FEATURE}timestampNtz"
-_OF_NTZ: Final = re.compile(r'"\w*[tT]ype":"timestamp_ntz"')
-"""A column of timestamps without time zone, or with such in it, in a schema as JSON."""
 _WIDENING: Final = "delta.enableTypeWidening"
 _VECTORS: Final = "delta.enableDeletionVectors"
 _CHANGES: Final = "delta.enableChangeDataFeed"
@@ -155,8 +152,9 @@ class DeltaSink(MergingSink):
         names = mapped_names(rows.columns)
         fields = self._partition_columns(dataset, rows, is_new=before is None)
         wanted, present = {**self._wanted, **(_MAPPED if names else {})}, self._properties(spark, dataset)
-        if present is not None and _OF_NTZ.search(rows.schema.json()) and _NTZ not in present:
-            wanted[_NTZ] = "supported"  # a new table gets the feature by itself, one that exists does not
+        is_ntz = any("timestamp_ntz" in field.dataType.simpleString() for field in rows.schema)
+        if present is not None and is_ntz and f"{_FEATURE}{NTZ}" not in present:
+            wanted[f"{_FEATURE}{NTZ}"] = "supported"  # a new table gets the feature by itself, one that exists does not
         if present is None or (
             adopted is None and _is_mapped(present) == bool(names) and wanted.items() <= present.items()
         ):
