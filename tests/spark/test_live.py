@@ -18,8 +18,8 @@ from pgoutput_construct.spark._verify.part_checksums import TEXTS, checksums
 from pgoutput_construct.wire.messages import BY_TAG
 from tests.live import workload
 from tests.live.capture import drop_slot
+from tests.spark.differences import difference
 from tests.spark.logs import capturing
-from tests.spark.replicate.rounds import difference
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

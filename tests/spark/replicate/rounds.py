@@ -4,18 +4,16 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import read_current, read_history
-from pgoutput_construct.spark._state.equality import codes_of, combined
 from tests.postgres.shop import Shop
+from tests.spark.differences import difference
 
-__all__ = ["ROUNDS", "TABLES", "check_equal", "difference", "open_differences"]
+__all__ = ["ROUNDS", "TABLES", "check_equal", "open_differences"]
 
 ROUNDS = (
     """
@@ -90,31 +88,6 @@ def check_equal(spark: Any, shop: Shop, warehouse: Path, names: Collection[str])
         rows = found.select(*(f"`{each.replace('`', '``')}`" for each in (*columns.names, "_untyped")))
         differs = difference(rows, fetch_table(shop.dsn, "public", name, columns))
         assert differs is None, f"{name}: {differs}"
-
-
-def difference(state: DataFrame, source: pa.Table) -> str | None:
-    """Return how rows differ from those of a server, None for not at all.
-
-    It is ``spark.compare`` in memory: of a table of a few rows Spark has nothing to do but to read it.
-    """
-    rows = state.toArrow()
-    both = pa.concat_tables([rows, source.select(rows.column_names).cast(rows.schema)]).combine_chunks()
-    codes = combined(len(both), (codes_of(_without_maps(each)) for each in both.columns))
-    sides = np.bincount(codes[: len(rows)], minlength=len(both)), np.bincount(codes[len(rows) :], minlength=len(both))
-    differ = np.flatnonzero(sides[0] != sides[1])
-    examples = [f"{'+' if sides[0][each] > sides[1][each] else '-'} {_row(both, codes, each)}" for each in differ[:5]]
-    return f"{len(differ)} kinds of rows differ: {examples}" if examples else None
-
-
-def _row(rows: pa.Table, codes: Any, code: Any) -> Any:
-    return rows.slice(int(np.flatnonzero(codes == code)[0]), 1).to_pylist()[0]
-
-
-def _without_maps(values: pa.ChunkedArray) -> pa.Array:
-    """Return values whose maps are texts: the order of entries does not count."""
-    if not pa.types.is_map(values.type):
-        return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-    return pa.array([each and repr(sorted(each)) for each in values.to_pylist()], pa.string())
 
 
 def open_differences(spark: Any, shop: Shop, warehouse: Path, names: Iterable[str]) -> dict[str, str]:

@@ -18,7 +18,8 @@ from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
-from tests.spark.replicate.rounds import ROUNDS, TABLES, difference, open_differences
+from tests.spark.differences import difference
+from tests.spark.replicate.rounds import ROUNDS, TABLES, open_differences
 from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

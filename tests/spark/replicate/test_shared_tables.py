@@ -23,9 +23,9 @@ from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
 from pgoutput_construct.spark._verify import verify
 from tests.crashes import Moment, after, before, killed
 from tests.postgres.shop import Shop
+from tests.spark.differences import difference
 from tests.spark.histories import table_of
 from tests.spark.logs import write_orders
-from tests.spark.replicate.rounds import difference
 
 SINKS = {"delta": SharedDelta, "iceberg": SharedIceberg}
 FORMATS = ("iceberg", pytest.param("delta", marks=pytest.mark.long))
