@@ -8,7 +8,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, Streaming, problems
 from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ReplicationOptions
 
-__all__ = ["LOG_FORMAT", "READABLE_FORMATS", "LogOptions", "StreamOptions", "Streaming", "best_proto_version"]
+__all__ = ["LOG_FORMAT", "LogOptions", "StreamOptions", "Streaming", "best_proto_version"]
 
 
 def best_proto_version(server_version: int) -> int:
@@ -68,9 +68,7 @@ class StreamOptions(ReplicationOptions):
 
 
 LOG_FORMAT: Final = 3
-"""The log format that is written."""
-READABLE_FORMATS: Final = frozenset({2, LOG_FORMAT})
-"""The log formats that are read."""
+"""The log format that is written and read."""
 
 _ONE_LOG: Final = ("system_identifier", "database")
 _SAID_BY_EVENT: Final = ("slot", "timeline")
@@ -91,7 +89,7 @@ class LogOptions(StreamOptions):
     database: str
     """The database that was captured."""
     timeline: int | None = None
-    """The server's timeline (``IDENTIFY_SYSTEM``); None in a log of an earlier version."""
+    """The server's timeline (``IDENTIFY_SYSTEM``); None: unknown."""
     timeline_origin: str | None = None
     """The previous timeline and the LSN at which this one left it, such as ``1 0/3000148``; empty for the first
     timeline. Two standbys that are promoted begin timelines of the same number, which this distinguishes. None if it

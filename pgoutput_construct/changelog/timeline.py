@@ -25,8 +25,8 @@ Where a table copy stands
     that, so there is room. Where more copies stand at one place than there are LSNs before the end of the next item,
     the last ones share a transaction. This position depends on what precedes the copy, and on the snapshot, not on
     where segments begin or on what is appended: it is the same after a compaction, and while the log grows.
-    A copy of log format 2 may be complete before the stream has come to its snapshot: it has its place when the log is
-    complete up to that.
+    A copy under the snapshot of a new slot may be complete before the stream has come to it: it has its place when the
+    log is complete up to its snapshot.
 
 What a copy makes superfluous
     Before its first copy a table has changes of rows that nobody has: an UPDATE finds nothing, and what an INSERT adds

@@ -51,7 +51,7 @@ class RowImages:
         self.sparse: Numbers | None = np.flatnonzero(self.present) if 2 * self.have < self.count else None
         """The rows that have a tuple, if these are few."""
         self.rows = slice(None) if self.sparse is None else self.sparse
-        """The rows that are xid_distances."""
+        """The rows that are walked."""
         places = self.places[self.rows]
         self.counts = np.zeros(len(places), np.int32)
         self.fits = self._walk(columns.plan)
@@ -96,7 +96,7 @@ class RowImages:
 
     @cached_property
     def validity(self) -> pa.Buffer | None:
-        """The validity bitmap of the rows that are xid_distances; None if all of them have a tuple."""
+        """The validity bitmap of the rows that are walked; None if all of them have a tuple."""
         return None if self.have == len(self.counts) else bitmap(self.present[self.rows])
 
     def _blank(self, positions: Sequence[int], kind: int) -> None:

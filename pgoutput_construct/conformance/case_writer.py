@@ -312,19 +312,18 @@ class CaseWriter:
         payload = message if isinstance(message, bytes) else self._build(message, in_stream)
         self.script.append(SendMessage(payload, self.lsn if lsn is None else lsn, unit, needs, self._only))
 
-    def refuse(self, *before: Change, damaged: m.PgoutputMessage | bytes, in_stream: bool = False) -> None:
+    def refuse(self, *before: Change, damaged: m.PgoutputMessage | bytes) -> None:
         """Write a transaction with something that a client must refuse, after some changes.
 
         Args:
             before: Changes before it.
             damaged: What must be refused.
-            in_stream: How a message is laid out.
         """
         unit, start = self.unit(), Lsn(self._lsn + _RECORD * (len(before) + 1))
         self.send(m.Begin(start, self.now, self.xid()), unit=unit)
         self.changes(before, unit)
         self.refused = len(self.script)
-        self.send(damaged, self.record(), unit, in_stream=in_stream)
+        self.send(damaged, self.record(), unit)
         self.send(m.Commit(start, self._end(unit), self.now), self._ends[unit], unit)
         self.outcome = Outcome.REFUSED
 

@@ -175,12 +175,6 @@ class OpenLog:
         changes = self.prefix.for_replay(changes)
         return self.prefix.replay_table(table), changes.where("false") if table.dropped else changes
 
-    def with_prefix(self, prefix: Prefix) -> "OpenLog":
-        """Return the same log for a reader who chose another prefix."""
-        found = copy(self)
-        found.prefix = prefix
-        return found
-
     def with_session(self, spark: SparkSession) -> "OpenLog":
         """Return the same log, read by another session."""
         found = copy(self)

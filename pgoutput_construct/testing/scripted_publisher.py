@@ -201,10 +201,6 @@ class TestPublisher(ScriptWriter):
         xid = self._next_xid()
         self._add(Lsn(self._lsn), m.StreamAbort(xid, xid))
 
-    def abort_of_unknown_subtransaction(self, xid: int) -> None:
-        """Serve the abort of a subtransaction that sent nothing."""
-        self._add(Lsn(self._lsn), m.StreamAbort(xid, self._next_xid()))
-
     def describe(self, table: FakeTable) -> None:
         """Serve the Relation of a table again, in a transaction without changes."""
         start, end = self._record()

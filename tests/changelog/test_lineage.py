@@ -14,6 +14,7 @@ from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, 
 from pgoutput_construct.changelog._facts.lineage import Lineage, LineageTracker, lineage_of
 from pgoutput_construct.changelog._facts.numbering import ReadingWindow
 from pgoutput_construct.changelog._facts.successive_texts import RelationReader
+from pgoutput_construct.changelog._facts.visibility import Visibility
 from pgoutput_construct.changelog._index.row_counts import COPIED
 from pgoutput_construct.changelog._segment.events import (
     BEGUN_ANEW,
@@ -227,7 +228,8 @@ class RandomLog:
         if self.chance.random() < 0.7:
             xmin, xmax, xip = self._snapshot()
             facts = {"oid": table.oid, "schema": "public", "table": "t", "chunks": [first, self.chunk - 1], "rows": 1}
-            self._event(COPIED_TABLE, facts | {"xmin": xmin, "xmax": xmax, "xip": xip})
+            contains = Visibility.at(pgo.Lsn(self.lsn)).details()
+            self._event(COPIED_TABLE, facts | {"xmin": xmin, "xmax": xmax, "xip": xip} | contains)
 
     def sent(self, table: Model) -> None:
         """Send a table, and a row of it."""

@@ -7,12 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
-from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._segment.block import Numbers
-from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, COPIED_TABLE, LogEvent
-from pgoutput_construct.changelog._segment.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.wire import Lsn
 
 _XIDS = 2**32
@@ -94,81 +90,3 @@ def test_lsns_say_what_xids_say(next_xid: int) -> None:
         assert Visibility.read(visibility.details()) == visibility
         has_contained += bool(visibility.contained)
     assert 10 < has_contained < 100
-
-
-def _index(history: _History, source: random.Random, earlier: Sequence[tuple[int, int]], void: bool) -> LogIndex:
-    """Return the index of a log of these commits, with a copy of format 2 somewhere at its time or before.
-
-    ``earlier`` are commits, as xids and LSNs, of long before; with ``void`` some of a lost history precede the copy.
-    """
-    commits = [*earlier, *((commit.xid, commit.lsn) for commit in history.commits)]
-    first_later = len(earlier) + sum(commit.lsn < history.snapshot.lsn for commit in history.commits)
-    at = source.randrange(len(earlier), first_later + 1)
-    indexes, seq = list[SegmentIndex](), 0
-    copy = TableCopy(-1, 7, "public", "t", history.snapshot, 0, 0, 0)
-    rows, events, first_seq = list[dict[str, object]](), list[dict[str, object]](), 0
-    for number in range(len(commits) + 1):
-        if number == at:
-            if void:
-                xid = history.snapshot.xmax + 1000
-                rows.append(_row(seq, seq + 1, xid, 10**7))
-                seq += 2
-                events.append(
-                    _event(
-                        LogEvent(
-                            BEGUN_ANEW, Lsn(0), details={"reason": "", "void_after": 10**6, "snapshot": [0, 0, []]}
-                        ),
-                        seq,
-                    )
-                )
-                seq += 1
-            events.append(_event(LogEvent(COPIED_TABLE, history.snapshot.lsn, details=copy.said()), seq))
-            seq += 1
-        if number < len(commits):
-            rows.append(_row(seq, seq + 1, *commits[number]))
-            seq += 2
-        if (source.random() < 0.1 or number == len(commits)) and seq > first_seq:
-            columns = {"transactions": struct_array("transactions", rows), "events": struct_array("events", events)}
-            indexes.append(SegmentIndex.from_lists(first_seq, seq - 1, 0, **columns))
-            rows, events, first_seq = [], [], seq
-    return LogIndex.concat(indexes)
-
-
-def _row(first: int, last: int, xid: int, lsn: int) -> dict[str, object]:
-    told = {"seq": last, "xid": xid % _XIDS, "gid": None, "streamed": False, "outcome": "committed", "commit_time": 0}
-    return told | {"commit_lsn": lsn, "end_lsn": lsn + 8, "spans": [{"first": first, "last": last}], "aborted": []}
-
-
-def _event(event: LogEvent, seq: int) -> dict[str, object]:
-    return {"seq": seq, "name": event.name, "lsn": int(event.lsn), "time": 0, "payload": event.payload()}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("void", [False, True])
-@pytest.mark.parametrize("next_xid", BEGINS)
-def test_logs_of_format_2(next_xid: int, void: bool) -> None:
-    """Their copies contain what they contained; also after billions of transactions, and a lost history."""
-    for seed in range(15):
-        history, source = _history(seed, next_xid), random.Random(seed)
-        steps = range(next_xid - 3 * _XIDS, next_xid, 2**30) if next_xid > 3 * _XIDS else ()
-        earlier = [(xid, 100 + number) for number, xid in enumerate(steps)]
-        (copy,) = copies_of(_index(history, source, earlier, void))
-        lsns, xids = _columns(history.commits)
-        assert copy.visibility.adds(lsns, xids).tolist() == [not commit.is_seen for commit in history.commits]
-        old = np.array([lsn for _, lsn in earlier], np.int64), np.array([xid for xid, _ in earlier], np.int64) % _XIDS
-        assert not copy.visibility.adds(*old).any()
-
-
-def test_a_log_of_format_2_that_is_not_at_its_copy() -> None:
-    """While the stream lags, the copy contains everything; in a log without commits nothing is added."""
-    history = _history(5, 900)
-    copy = TableCopy(0, 7, "public", "t", history.snapshot, 0, 0, 0)
-    event = _event(LogEvent(COPIED_TABLE, history.snapshot.lsn, details=copy.said()), 0)
-    alone = SegmentIndex.from_lists(0, 0, 0, events=struct_array("events", [event]))
-    (found,) = copies_of(alone)
-    assert found.visibility == Visibility.at(history.snapshot.lsn)
-    seen = [commit for commit in history.commits if commit.is_seen][:3]
-    rows = [_row(1 + 2 * number, 2 + 2 * number, commit.xid, commit.lsn) for number, commit in enumerate(seen)]
-    later = SegmentIndex.from_lists(1, 6, 0, transactions=struct_array("transactions", rows))
-    (found,) = copies_of(SegmentIndex.concat([alone, later]))
-    assert not found.visibility.adds(*_columns(seen)).any()

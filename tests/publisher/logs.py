@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import pgoutput_construct as pgo
@@ -45,6 +46,7 @@ class WrittenLog:
         self.writer.use(options)
         self._session = pgo.Session(options.proto_version, options.streaming)
         self._chunk = 0
+        self._commits = list[tuple[int, int]]()
         self._end = 1
 
     def put(self, *messages: pgo.PgoutputMessage) -> None:
@@ -59,20 +61,21 @@ class WrittenLog:
         time = pgo.Timestamp(lsn)
         self.put(pgo.Begin(pgo.Lsn(lsn), time, xid), *changes, pgo.Commit(pgo.Lsn(lsn), pgo.Lsn(end), time))
         self._end = end
+        self._commits.append((lsn, xid))
 
     def copy(
         self, oid: int, xmax: int, rows: list[str], lsn: int, name: str = "", visibility: Visibility | None = None
     ) -> None:
-        """Append a copy of a table, made at an LSN, with nothing of the transactions from ``xmax`` on.
-
-        Without its visibility it is one of log format 2.
-        """
+        """Append a copy of a table, made at an LSN, with nothing of the transactions from ``xmax`` on."""
         told = [relation(oid, name), *(insert(oid, row) for row in rows)]
         payloads = pa.array([pgo.build(message) for message in told], pa.binary())
         self.writer.append(Block.copied(payloads, self._chunk, lsn, 0, _LAID_OUT.layout()))
         snapshot = Snapshot(xmax, xmax, (), pgo.Lsn(lsn))
         numbers = self._chunk, self._chunk, len(rows)
-        copy = TableCopy(-1, oid, "public", name or f"t{oid}", snapshot, *numbers, known_visibility=visibility)
+        lsns, xids = np.array(self._commits, np.int64).reshape(-1, 2).T
+        until = pgo.Lsn(max(lsn, int(lsns.max(initial=0)) + 1))
+        contains = visibility or Visibility.of_commits(snapshot, until, lsns, xids)
+        copy = TableCopy(-1, oid, "public", name or f"t{oid}", snapshot, *numbers, contains)
         self.writer.append_event(COPIED_TABLE, pgo.Lsn(lsn), **copy.said())
         self._chunk += 1
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import Block, ChangeLog, LogWriter, Position
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._segment.events import COPIED_TABLE
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 
@@ -40,7 +40,8 @@ def copy_table(dsn: str, directory: Path, name: str) -> None:
     payloads = pa.array([described, *(pgo.build(pgo.Insert(None, oid, row)) for row in rows)], pa.binary())
     xmin, xmax, xip = seen.split(":")
     snapshot = Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in xip.split(",") if xid), pgo.Lsn(lsn))
-    _append(directory, payloads, TableCopy(-1, oid, namespace, table, snapshot, 0, 0, len(rows)))
+    contains = Visibility.at(snapshot.lsn)
+    _append(directory, payloads, TableCopy(-1, oid, namespace, table, snapshot, 0, 0, len(rows), contains))
 
 
 def _append(directory: Path, payloads: pa.Array, copy: TableCopy) -> None:

@@ -24,7 +24,7 @@ from pgoutput_construct.wire import Lsn
 
 COLUMNS = pa.schema([("id", pa.int32()), ("big", pa.string())])
 SEEN = Visibility(Lsn(92), frozenset({94}), Lsn(150))
-COPY = TableCopy(9, 1, "public", "t", Snapshot(90, 95, (92,), Lsn(50)), 0, 0, 2, known_visibility=SEEN)
+COPY = TableCopy(9, 1, "public", "t", Snapshot(90, 95, (92,), Lsn(50)), 0, 0, 2, SEEN)
 BASE = BaseCopy(COPY, 3, frozenset(COLUMNS.names))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -36,10 +37,12 @@ class Log:
         self._session = pgo.Session(OPTIONS.proto_version)
         self._lsn = 100
         self._chunk = 0
+        self._commits = list[tuple[int, int]]()
 
     def transaction(self, xid: int, *changes: bytes) -> None:
         """A transaction commits."""
         self._lsn += 10
+        self._commits.append((self._lsn, xid))
         lsn, time = pgo.Lsn(self._lsn), pgo.Timestamp(self._lsn)
         for payload in (
             pgo.build(pgo.Begin(lsn, time, xid)),
@@ -59,7 +62,7 @@ class Log:
         at: int | None = None,
         visibility: Visibility | None = None,
     ) -> None:
-        """A table is copied, each chunk with these rows; without its visibility it is a copy of log format 2."""
+        """A table is copied, each chunk with these rows; by default under a snapshot of now."""
         lsn = self._lsn if at is None else at
         first, count = self._chunk, 0
         for inserts in chunks:
@@ -70,7 +73,9 @@ class Log:
         if complete:
             seen = Snapshot(*snapshot, pgo.Lsn(lsn))
             numbers = first, self._chunk - 1, count
-            copy = TableCopy(-1, oid, "public", "t", seen, *numbers, known_visibility=visibility)
+            lsns, xids = np.array(self._commits, np.int64).reshape(-1, 2).T
+            contains = visibility or Visibility.of_commits(seen, pgo.Lsn(self._lsn + 1), lsns, xids)
+            copy = TableCopy(-1, oid, "public", "t", seen, *numbers, contains)
             self._writer.append_event(COPIED_TABLE, seen.lsn, **copy.said())
 
     def cut(self) -> None:
@@ -155,8 +160,8 @@ def test_a_truncate_that_counts_takes_copied_rows(spark: Any, log: Log) -> None:
     """One that the snapshot saw does not."""
     truncate = pgo.build(pgo.Truncate(None, 0, (1,)))
     log.transaction(80, DESCRIBED, truncate)
-    log.copied((90, 90, ()), [[insert(b"1", b"a")]])
     log.transaction(70, DESCRIBED, truncate)
+    log.copied((90, 90, ()), [[insert(b"1", b"a")]])
     log.transaction(91, truncate, insert(b"2", b"b"))
     assert rows(log.opened(spark).state("public.t")) == [("2", "b")]
 
@@ -190,8 +195,8 @@ def test_xids_that_wrap_around(spark: Any, log: Log, epoch: int) -> None:
     log.transaction(2**31 - 100, DESCRIBED, insert(b"1", b"seen"))
     log.transaction(2**32 - 200, insert(b"2", b"seen"))
     log.transaction(2**32 - 10, insert(b"3", b"not seen"))
-    log.copied((last - 10, last + 5, (last - 10, last + 3)), [[insert(b"1", b"a")]])
     log.transaction(4, insert(b"4", b"seen"))
+    log.copied((last - 10, last + 5, (last - 10, last + 3)), [[insert(b"1", b"a")]])
     log.transaction(3, insert(b"5", b"not seen"))
     log.transaction(2**31 - 200, insert(b"6", b"not seen"))
     log.transaction(2**32 - 300, insert(b"7", b"not seen"))

@@ -94,7 +94,7 @@ class Steps:
     """Writes the walk over a structure; subclasses define what is checked, and what is done with each element."""
 
     checked = True
-    """Whether the bytes are untrusted: xid_distances for the first time."""
+    """Whether the bytes are untrusted: walked for the first time."""
 
     def __init__(self, names: Names, structure: Structure, write: Writer) -> None:
         self.names = names

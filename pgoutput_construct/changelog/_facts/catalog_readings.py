@@ -156,7 +156,7 @@ class TableReading(Reading):
     """pg_class.relreplident."""
     identity: frozenset[int] = frozenset()
     """The numbers of the columns of the key or index that is the replica identity, published or not; empty for FULL
-    and NOTHING, and in logs of earlier versions."""
+    and NOTHING."""
     created: int = 0
     """The xid (32 bits) that created it, possibly of a subtransaction."""
     filenodes: Mapping[int, int] = field(default_factory=dict)
@@ -164,21 +164,21 @@ class TableReading(Reading):
     attached: frozenset[int] = frozenset()
     """The leaf partitions that may have been tables before they, or a partition above them, were attached, if that was
     in the transaction that created them; and all that were attached in a later one."""
-    joined: Mapping[int, str] | None = None
+    joined: Mapping[int, str] = field(default_factory=dict)
     """For each of those that were attached later than they were created, and for those below one, an identifier of the
-    attachment: it differs each time that it is attached. None in logs of earlier versions."""
+    attachment: it differs each time that it is attached."""
     truncated: frozenset[int] = frozenset()
     """The leaf partitions whose present file nobody has written to or scanned."""
     rewritten: Mapping[int, int] = field(default_factory=dict)
     """For each leaf partition that does not have the file that it was created with, the xid (32 bits) that assigned the
     file, or a later one: the one that wrote the oldest row of pg_class among the leaf, its TOAST table and its indexes.
-    Empty in logs of earlier versions."""
+    """
     columns: SharedColumns[CatalogColumn] = field(default_factory=SharedColumns)
     """Its columns by number, including dropped ones."""
     types: tuple[CatalogType, ...] = ()
-    """The enums and composite types of its columns; empty in logs of earlier versions."""
+    """The enums and composite types of its columns."""
     comments: Mapping[int, str] = field(default_factory=dict)
-    """The comments on its columns by number, and on itself as 0; empty in logs of earlier versions."""
+    """The comments on its columns by number, and on itself as 0."""
 
     @property
     def is_partitioned(self) -> bool:
@@ -214,14 +214,13 @@ class PublicationMember:
     """An identifier of its membership, which differs each time that the table is added; None if it is published FOR ALL
     TABLES or FOR TABLES IN SCHEMA."""
     ancestors: frozenset[int] = frozenset()
-    """The OIDs of the tables that it is a partition of; empty in logs of earlier versions."""
+    """The OIDs of the tables that it is a partition of."""
     joined: str | None = None
     """An identifier of its attachment to the published tables above it, which differs each time that it, or a table
-    between, is attached; None if it is published FOR ALL TABLES or FOR TABLES IN SCHEMA, and in logs of earlier
-    versions."""
+    between, is attached; None if it is published FOR ALL TABLES or FOR TABLES IN SCHEMA."""
     within: frozenset[str] = frozenset()
     """For each schema FOR TABLES IN which it is published, an identifier that differs each time that the schema is
-    added, and the table moved into it or attached below one in it; empty in logs of earlier versions."""
+    added, and the table moved into it or attached below one in it."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +259,7 @@ class PublicationReading(Reading):
     """Whether it publishes stored generated columns of tables without a column list (PostgreSQL 18)."""
     written: int | None = None
     """The xid (32 bits) that wrote its row of pg_publication: what it publishes of its tables was altered then at the
-    latest. None in logs of earlier versions."""
+    latest. None where a publisher serves the catalog, which does not know it."""
     excluded: frozenset[int] = frozenset()
     """The OIDs of excluded tables: FOR ALL TABLES EXCEPT (PostgreSQL 19)."""
     unsent: tuple[UnsentPartition, ...] = ()
@@ -332,7 +331,7 @@ class TableFactsReader:
             identity=frozenset(identity) if (identity := details.get("identity")) else _NO_NUMBERS,
             created=details.get("created", 0),
             filenodes=dict(details.get("filenodes", ())),
-            joined=dict(joined) if (joined := details.get("joined")) is not None else None,
+            joined=dict(details.get("joined") or ()),
             attached=frozenset(attached) if (attached := details.get("attached")) else _NO_NUMBERS,
             truncated=frozenset(truncated) if (truncated := details.get("truncated")) else _NO_NUMBERS,
             rewritten=dict(details.get("rewritten", ())),

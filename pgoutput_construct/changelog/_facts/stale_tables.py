@@ -138,14 +138,12 @@ def _has_attached_leaf(before: TableReading, after: TableReading) -> bool:
 
     A leaf that is created below a partition which was attached has the attachments that other leaves have there.
     """
-    was, now = before.joined or {}, after.joined or {}
+    was, now = before.joined, after.joined
     old, new = before.filenodes.keys(), after.filenodes.keys()
     there = {None, *was.values()}
     if any(leaf in after.attached or now.get(leaf) not in there for leaf in new - old):
         return True
-    # Logs of earlier versions know which leaves were attached, but not when.
-    known = old & new if before.joined is not None else old & new - before.attached
-    return any(now.get(leaf) != was.get(leaf) for leaf in known)
+    return any(now.get(leaf) != was.get(leaf) for leaf in old & new)
 
 
 def _has_emptied_leaf(before: TableReading, after: TableReading) -> bool:
@@ -160,7 +158,7 @@ def _has_emptied_leaf(before: TableReading, after: TableReading) -> bool:
     moved = {leaf for leaf, node in nodes.items() if before.filenodes.get(leaf, leaf) != node}
     if not moved & after.truncated:
         return False
-    writers = {after.rewritten.get(leaf) for leaf in moved}  # None in a log of an earlier version
+    writers = {after.rewritten.get(leaf) for leaf in moved}
     return not moved >= nodes.keys() & before.filenodes.keys() or len(writers) > 1
 
 

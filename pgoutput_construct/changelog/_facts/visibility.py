@@ -84,10 +84,8 @@ class Visibility:
         return cls(Lsn(place), frozenset(xids[~unseen & (lsns >= place)].tolist()), sees_until)
 
     @classmethod
-    def read(cls, details: Mapping[str, Any]) -> "Visibility | None":
-        """Parse the details of an event COPIED_TABLE; None in log format 2, which has only the snapshot."""
-        if "place_lsn" not in details:
-            return None
+    def read(cls, details: Mapping[str, Any]) -> "Visibility":
+        """Return what the details of an event COPIED_TABLE say."""
         return cls(Lsn(details["place_lsn"]), frozenset(details["contained"]), Lsn(details["sees_until"]))
 
     def details(self) -> dict[str, Any]:

@@ -49,7 +49,6 @@ NUMBERS: Final = (
     "first_xid",
     "last_xid",
     "walk",  # how far it is from the first xid to the last, from one to the next: see ``apart``
-    "least_walk",
     "most_walk",
 )
 """The numbers of a segment; all are 0 where nothing committed."""
@@ -85,7 +84,6 @@ def count_commits(transactions: pa.Table, places: Numbers, first_seqs: Numbers) 
         "first_xid": xid[starts],
         "last_xid": xid[ends],
         "walk": xid_distances[ends],
-        "least_walk": np.minimum.reduceat(xid_distances, starts),
         "most_walk": np.maximum.reduceat(xid_distances, starts),
     }
     for name, values in numbers.items():

@@ -44,7 +44,7 @@ class Note:
     next_seq: int = 0
     """The durable segments ended before this seq: a log that ends earlier has lost some."""
     timeline: int | None = None
-    """The server's timeline then; None in a note of an earlier version."""
+    """The server's timeline then; None for an empty log."""
     timeline_origin: str | None = None
     """Where that timeline began (``LogOptions.timeline_origin``)."""
     slot: str | None = None
@@ -53,7 +53,7 @@ class Note:
     """The last LSNs that were confirmed to the server: a slot that is at none of them was moved by somebody else. The
     LSNs of segments written after the note are added when they are read."""
     told_from: int | None = None
-    """``told`` has all confirmed LSNs from this one on; None in a note of an earlier version: from the last one on."""
+    """``told`` has all confirmed LSNs from this one on; None without a note."""
 
     def including(self, lsn: int) -> Self:
         """Return the note with one more confirmed LSN."""
@@ -95,10 +95,7 @@ def read_note(store: LogStore) -> Note:
     """Read the note of a log; without one, nothing was confirmed. Raises ChangeLogError if it is damaged."""
     remedy = "remove it to continue: it only serves to notice that the slot was moved"
     note = read_json(store, NOTE_NAME, Note, remedy=remedy)
-    if note is None:
-        return Note()
-    since = note.confirmed_lsn if note.told_from is None else note.told_from
-    return replace(note, told_from=int(since)).including(note.confirmed_lsn)
+    return Note() if note is None else note.including(note.confirmed_lsn)
 
 
 def note_after(position: Lsn, next_seq: int, options: LogOptions | None) -> Note:

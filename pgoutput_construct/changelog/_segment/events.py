@@ -43,8 +43,8 @@ snapshot was requested."""
 COPIED_TABLE: Final = "copied table"
 """A table copy is complete: all rows of the table, and all commits that they may contain, are in the log. Details:
 ``oid, schema, table``; ``chunks`` (the first and the last number), ``rows``; the snapshot ``xmin, xmax, xip``; and by
-LSN which transactions it contains, ``place_lsn, contained, sees_until`` (``visibility``), which log format 2 does not
-have. The LSN of the event is the snapshot's."""
+LSN which transactions it contains, ``place_lsn, contained, sees_until`` (``visibility``). The LSN of the event is the
+snapshot's."""
 
 TABLE_FACTS: Final = "table"
 """What the catalog says of a table, when it is first seen and after each change: ``catalog_readings``."""
@@ -79,9 +79,9 @@ class _CopiedTable(TypedDict):
     xmax: int
     xip: tuple[int, ...]
     requests: NotRequired[tuple[str, ...]]
-    place_lsn: NotRequired[Lsn]
-    contained: NotRequired[tuple[int, ...]]
-    sees_until: NotRequired[Lsn]
+    place_lsn: Lsn
+    contained: tuple[int, ...]
+    sees_until: Lsn
 
 
 class _BegunAnew(TypedDict):
@@ -172,7 +172,6 @@ _KINDS: Final[Mapping[str, Any]] = {
 }
 """The types of the details that are read; they may have further fields, which later versions write."""
 _LEAST_TIME: Final = UNIX_TO_POSTGRES - 2**63
-_VISIBILITY: Final = frozenset({"place_lsn", "contained", "sees_until"})
 
 
 def parse_details(seq: int, name: str | None, payload: bytes | str) -> dict[str, Any]:
@@ -197,8 +196,6 @@ def parse_details(seq: int, name: str | None, payload: bytes | str) -> dict[str,
         found.encode()  # raises ValueError for what is no text
         others = {key: value for key, value in details.items() if key != "event"}
         from_json(_KINDS.get(found, _Anything), others)
-        if found == COPIED_TABLE and len(_VISIBILITY & others.keys()) not in (0, len(_VISIBILITY)):
-            raise ValueError("it does not have all fields of a copy's visibility")
     except ValueError as error:
         raise ChangeLogError(f"seq {seq}: the payload is not that of an event: {error}: {payload[:80]!r}") from None
     return dict(details)

@@ -17,7 +17,7 @@ from pgoutput_construct.changelog._segment.segment_index import check_index
 from pgoutput_construct.changelog._segment.size_limits import open_parquet
 from pgoutput_construct.changelog._store.json_notes import from_json, parse_json
 from pgoutput_construct.changelog._store.store import LogStore
-from pgoutput_construct.changelog.log_options import READABLE_FORMATS, LogOptions
+from pgoutput_construct.changelog.log_options import LOG_FORMAT, LogOptions
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
@@ -182,9 +182,9 @@ class _Content:
 
 def options_of(content: Mapping[str, Any]) -> LogOptions:
     """Return the options in a footer; raise ValueError for a log format that this version cannot read."""
-    if content.get("log_format") not in READABLE_FORMATS:
+    if content.get("log_format") != LOG_FORMAT:
         found = f"{content.get('log_format')!r:.40}"
-        raise ValueError(f"it has log format {found}, this version reads {sorted(READABLE_FORMATS)}")
+        raise ValueError(f"it has log format {found}, this version reads {LOG_FORMAT}")
     return from_json(LogOptions, {key: value for key, value in content.items() if value is not None})
 
 

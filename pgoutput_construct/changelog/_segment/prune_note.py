@@ -30,8 +30,7 @@ class Pruned:
     copied: tuple[int, ...] = ()
     """The OIDs of tables whose copies were removed: a capture copies them again only on request."""
     publications: tuple[InheritedEvent, ...] = ()
-    """The facts of publications (PUBLICATION_FACTS) that were in force at the end of what was removed. Empty in logs
-    that an earlier version pruned."""
+    """The facts of publications (PUBLICATION_FACTS) that were in force at the end of what was removed."""
 
 
 def read_pruned(store: LogStore) -> Pruned:

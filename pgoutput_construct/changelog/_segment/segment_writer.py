@@ -15,7 +15,7 @@ from pgoutput_construct.changelog._segment.large_payload import ends_large, writ
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.segment_schema import SCHEMA, checksums
 from pgoutput_construct.changelog._store.store import LogStore
-from pgoutput_construct.changelog.log_options import LOG_FORMAT, LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.errors import ChangeLogError
 
 __all__ = ["GROUP_ROWS", "write_segment"]
@@ -58,7 +58,6 @@ def write_segment(
     """
     first, last = table["seq"][0].as_py(), table["seq"][-1].as_py()
     name = segment_name(first, last)
-    options = replace(options, log_format=LOG_FORMAT)
     said = *_event_counts(table), pc.sum(pc.binary_length(table["payload"])).as_py()
     segment = Segment(store, name, options, first, last, position, checksums(table), *said, index=index.to_bytes())
     if store.has(name):

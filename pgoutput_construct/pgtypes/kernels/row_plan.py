@@ -243,7 +243,7 @@ def learn(plan: Any, left: Any, rows: int, expected: Any) -> None:
     Args:
         plan: The plan after the walk.
         left: The bytes of each column's values for which there was no room.
-        rows: The number of rows xid_distances.
+        rows: The number of rows walked.
         expected: The expected bytes per row, updated in place.
     """
     for column in range(len(plan)):

@@ -161,7 +161,6 @@ def record_connection(writer: LogWriter, options: LogOptions) -> None:
     """
     before, now = writer.options, options
     changes = {} if before is None else before.changes(now)
-    changes.pop("log_format", None)
     if before is not None and before.timeline_origin is None:
         changes.pop("timeline_origin", None)  # it was unknown before, which is no change
     writer.use(now, said=changes)

@@ -101,7 +101,7 @@ class TableJob:
         window, snapshot = self.window, self.snapshot
         visibility = Visibility.at(snapshot.lsn) if window is None else window.visibility(snapshot)
         named = -1, table.oid, table.namespace, table.name, snapshot
-        return TableCopy(*named, first, last, self.rows, known_visibility=visibility)
+        return TableCopy(*named, first, last, self.rows, visibility)
 
 
 @dataclass

@@ -106,14 +106,6 @@ class Prefix:
                 f"{table}: columns whose names differ only in case; set spark.sql.caseSensitive to true"
             )
 
-    @classmethod
-    def avoiding(cls, names: Sequence[str]) -> "Prefix":
-        """Return a prefix with which no added column is named as one of these, or as an escaped one."""
-        if not any(name.startswith((PREFIX, MARK)) for name in names):
-            return cls()
-        length = max(len(name) - len(name.lstrip(PREFIX)) for name in names) + 1
-        return cls(PREFIX * max(length, 2))
-
     def reader_schema(self, inner: pa.Schema) -> pa.Schema:
         """Return the schema of changes for the reader."""
         return inner if self.is_default else pa.schema([self._field(field) for field in inner])

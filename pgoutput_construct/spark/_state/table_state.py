@@ -423,7 +423,6 @@ def unmatched_changes(before: DataFrame | None, changes: DataFrame, replay: Repl
     return rows.select(*POSITION, "_op", row, unchanged.alias("_unchanged"))
 
 
-def texts_within(names: Collection[str], untyped: Column | None = None) -> Column:
+def texts_within(names: Collection[str]) -> Column:
     """Reduce ``_untyped`` to some columns; null for none."""
-    given = F.col("_untyped") if untyped is None else untyped
-    return merge_untyped(F.map_filter(given, lambda name, _: name.isin(list(names))))
+    return merge_untyped(F.map_filter("_untyped", lambda name, _: name.isin(list(names))))
