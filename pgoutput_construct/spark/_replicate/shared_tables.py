@@ -222,7 +222,8 @@ class SharedTables(MergingSink):
         if self.schema_column.lower() in map(str.lower, rows.columns):
             raise PgoutputError(
                 f"{dataset.version.table} has a column {self.schema_column!r} itself: exclude that "
-                "(--exclude-columns), or choose another --schema-column in another warehouse"
+                "(--exclude-columns), give it another name (--rename-column), or choose another --schema-column in "
+                "another warehouse"
             )
 
     def _check_whole(self, dataset: Dataset, columns: T.StructType) -> None:
@@ -230,8 +231,8 @@ class SharedTables(MergingSink):
         parts = {field.name: _PARTS.get(type(field.dataType), ()) for field in columns}
         for name, reason in self.reserved.refusals(columns.names, parts):
             remedy = (
-                "exclude the column of the two that this schema adds (--exclude-columns), rename it at the source, or "
-                "replicate the table into another warehouse"
+                "exclude the column of the two that this schema adds (--exclude-columns), give it another name "
+                "(--rename-column), or replicate the table into another warehouse"
             )
             raise PgoutputError(
                 f"{dataset.version.table}: {self.reserved.format} cannot have the column {name!r} in the table "
@@ -294,7 +295,7 @@ class SharedTables(MergingSink):
         return PgoutputError(
             f"{dataset.version.table}: its column {field.name!r} is {field.dataType.simpleString()}, and in {whose} "
             f"{was.simpleString()}, which share the table {place}: alter one of them at the source, exclude the column "
-            "(--exclude-columns), or replicate one into another warehouse"
+            "(--exclude-columns), give it another name (--rename-column), or replicate one into another warehouse"
         )
 
     def _with_schema(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> DataFrame:
@@ -435,7 +436,8 @@ class SharedDelta(SharedTables, DeltaSink):
         if mapped := mapped_names(rows.columns):
             raise PgoutputError(
                 f"{dataset.version.table}: Delta Lake has the column {mapped[0]!r} only with column mapping, which "
-                "tables that schemas share have not: exclude it (--exclude-columns), or choose iceberg"
+                "tables that schemas share have not: exclude it (--exclude-columns), give it another name "
+                "(--rename-column), or choose iceberg"
             )
 
     def _table_of(self, dataset: Dataset) -> str:

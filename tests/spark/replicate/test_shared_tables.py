@@ -171,6 +171,9 @@ def test_columns_of_several_shapes(tenants: Tenants) -> None:
     with pytest.raises(pgo.PgoutputError, match=said):
         tenants.replicate()
     assert read_current(tenants.spark, tenants.warehouse, "c.orders").count() == 5
+    tenants.replicate(rename_columns={"c.orders.w": "w_text"})
+    found = tenants.table().where("w_text IS NOT NULL").select("tenant", "id", "w", "w_text").collect()
+    assert [tuple(row) for row in found] == [("c", 6, None, "text")]
     tenants.execute("ALTER TABLE c.orders DROP COLUMN w", "UPDATE c.orders SET v = 'x' WHERE id = 1")
     tenants.replicate()
     tenants.check("id", "a", "b", "c")
