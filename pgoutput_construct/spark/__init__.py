@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark._replicate import (
         Batch,
         MaintenanceReport,
+        ReplicateOptions,
         Retention,
         maintain,
         read_current,
@@ -61,6 +62,7 @@ __all__ = [
     "Lack",
     "MaintenanceReport",
     "OpenLog",
+    "ReplicateOptions",
     "Retention",
     "Table",
     "TableVerdict",
@@ -105,6 +107,7 @@ _MODULES: Final = {
     "spark._replicate": (
         "Batch",
         "MaintenanceReport",
+        "ReplicateOptions",
         "Retention",
         "maintain",
         "read_current",

@@ -1,13 +1,16 @@
 """``pgoutput replicate``: arguments are checked before Spark starts."""
 
 import logging
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.cli._options import TABLE_FORMATS
-from pgoutput_construct.cli.commands.replicate_command import _conclusion, _Report
+from pgoutput_construct.cli.commands.replicate_command import _conclusion, _Report, replicate_command
+from pgoutput_construct.spark._replicate import ReplicateOptions, Retention
 from pgoutput_construct.spark._replicate.table_batches import Batch
 from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
 from pgoutput_construct.spark.formats import FORMATS
@@ -99,3 +102,74 @@ def test_rules_of_columns(
     result = run("replicate", change_log, "--into", "parquet", "--warehouse", tmp_path / "wh", "--once", *options)
     assert result.exit_code == status and problem in result.output.replace("\n", " ")
     assert "SALT" not in result.output.replace("sha256(SALT)", "")
+
+
+OWN = {"changelog", "mode", "retain", "retain_snapshots", "as_json", "master", "conf", "metrics"}
+"""Parameters of the command that are no arguments of ``replicate``, or not by this name."""
+ARRIVING: dict[str, tuple[list[str], Any]] = {
+    "into": (["--into", "iceberg"], "iceberg"),
+    "warehouse": (["--warehouse", "other"], "other"),
+    "as_of": (["--as-of", "0/5"], pgo.Lsn(5)),
+    "tables": (["--table", "t", "--table", "s.u"], ("public.t", "s.u")),
+    "history": (["--history"], True),
+    "keep_dropped": (["--keep-dropped"], True),
+    "interval": (["--interval", "2.5"], 2.5),
+    "workers": (["--workers", "2"], 2),
+    "on_missing": (["--on-missing", "report"], "report"),
+    "metadata_prefix": (["--metadata-prefix", "pg_"], "pg_"),
+    "resync": (["--resync", "t"], ("public.t",)),
+    "grace": (["--grace", "5"], 5.0),
+    "write_mode": (["--write-mode", "copy-on-write"], "copy-on-write"),
+    "table_properties": (["--table-property", "a=b", "--table-property", "c=d"], {"a": "b", "c": "d"}),
+    "catalog": (["--catalog", "shared"], "shared"),
+    "namespace": (["--namespace", "lake"], "lake"),
+    "table_name": (["--table-name", "{schema}__{table}"], "{schema}__{table}"),
+    "schema_column": (["--schema-column", "tenant"], "tenant"),
+    "partition_by": (
+        ["--partition-by", "t=a,bucket(16, b)", "--partition-by", "t=c"],
+        {"public.t": ("a", "bucket(16, b)", "c")},
+    ),
+    "batch_transactions": (["--batch-transactions", "7"], 7),
+    "batch_bytes": (["--batch-bytes", "8"], 8),
+    "adopt": (["--adopt"], True),
+    "exclude_columns": (["--exclude-columns", "t.a,t.b", "--exclude-columns", "u.c"], ("t.a", "t.b", "u.c")),
+    "masks": (["--mask", "t.a=null"], {"t.a": "null"}),
+    "rename_columns": (["--rename-column", "t.a=b"], {"t.a": "b"}),
+    "soft_delete": (["--soft-delete"], True),
+    "metadata_columns": (["--metadata-columns", "all"], "all"),
+    "untyped": (["--untyped", "never"], "never"),
+    "types": (["--types", "uuid=binary"], "uuid=binary"),
+    "maintains": (["--no-maintain"], False),
+    "maintain_every": (["--maintain-every", "3"], 3),
+}
+
+
+def _parsed(*arguments: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters of the command by name: those of ``replicate``, and its own."""
+    given = ["log", "--into", "parquet", "--warehouse", "lake", "--once", *arguments]
+    found = replicate_command.make_context("replicate", given).params
+    return {name: found[name] for name in found.keys() - OWN}, {name: found[name] for name in OWN}
+
+
+def test_each_option_has_an_argument() -> None:
+    """The command has an option for each field, but for what a terminal cannot give; both have the same defaults."""
+    called = {"log", "once", "retention", "on_batch", "on_progress", "on_maintenance", "stop"}
+    given, own = _parsed()
+    assert {field.name for field in fields(ReplicateOptions)} == given.keys() | called and given.keys() == {*ARRIVING}
+    retention = Retention(age=own["retain"], count=own["retain_snapshots"])
+    assert ReplicateOptions("log", **given, retention=retention) == ReplicateOptions("log", "lake")
+
+
+@pytest.mark.parametrize("name", ARRIVING)
+def test_each_option_arrives(name: str) -> None:
+    """As its argument, and as no other one."""
+    arguments, expected = ARRIVING[name]
+    before, after = _parsed()[0], _parsed(*arguments)[0]
+    assert after[name] == expected != before[name] and after == before | {name: expected}
+
+
+@pytest.mark.parametrize("option", ["--mask", "--rename-column", "--table-property"])
+def test_one_name_twice(run: Run, option: str) -> None:
+    """The first value would be lost."""
+    result = run("replicate", "log", "--into", "delta", "--warehouse", "w", option, "t.a=null", option, "t.a=plain")
+    assert result.exit_code == 2 and "t.a is given twice" in result.output

@@ -2,9 +2,9 @@
 
 import logging
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
@@ -36,19 +36,48 @@ from pgoutput_construct.cli._progress import Estimate, announce_spark, progress_
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.cli.commands.maintain_command import described
 from pgoutput_construct.extras import require
-from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire import Timestamp
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedColumns
     from pgoutput_construct.spark._replicate import Batch, BatchProgress, MaintenanceReport
-    from pgoutput_construct.spark._state.demands import OnMissing
 
 __all__ = ["replicate_command"]
 
 _NAMED: Final = 8
 """The maximum number of tables that a line names."""
+
+
+def _some(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return what was given; None for nothing."""
+    return values or None
+
+
+def _mapping(_: click.Context, __: click.Parameter, pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Return values by their names; raise BadParameter for two of one name."""
+    found = dict[str, str]()
+    for name, value in pairs:
+        if name in found:
+            raise click.BadParameter(f"{name} is given twice")
+        found[name] = value
+    return found
+
+
+def _flattened(_: click.Context, __: click.Parameter, lists: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    """Return what is in the lists of all options."""
+    return tuple(each for values in lists for each in values)
+
+
+def _joined(
+    _: click.Context, __: click.Parameter, partitionings: tuple[tuple[str, tuple[str, ...]], ...]
+) -> dict[str, tuple[str, ...]]:
+    """Return the fields of each table, of all options that name it."""
+    found = dict[str, tuple[str, ...]]()
+    for table, fields in partitionings:
+        found[table] = (*found.get(table, ()), *fields)
+    return found
 
 
 @click.command("replicate", short_help="Replicate a change log's tables to Parquet, Delta Lake or Iceberg.")
@@ -60,7 +89,14 @@ _NAMED: Final = 8
 @click.option(
     "--as-of", type=LSN_OR_TIME, help="With --once: apply LOG up to the last commit at or before this LSN or time."
 )
-@click.option("--table", "tables", multiple=True, type=TABLE, help="Replicate only this table; can be repeated.")
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    type=TABLE,
+    callback=_some,
+    help="Replicate only this table; can be repeated.",
+)
 @click.option("--history", is_flag=True, help="Also write all row versions, with _valid_from and _valid_to.")
 @click.option("--keep-dropped", is_flag=True, help="Keep tables that were dropped at the source.")
 @click.option(
@@ -106,6 +142,7 @@ _NAMED: Final = 8
     "table_properties",
     multiple=True,
     type=KEY_VALUE,
+    callback=_mapping,
     metavar="NAME=VALUE",
     help="Delta, Iceberg: a property of the tables, such as format-version=3; can be repeated.",
 )
@@ -132,18 +169,19 @@ _NAMED: Final = 8
 )
 @click.option(
     "--partition-by",
-    "partitionings",
+    "partition_by",
     multiple=True,
     type=PARTITIONING,
+    callback=_joined,
     metavar="TABLE=FIELD,...",
     help="Delta, Iceberg: partition a table, when it is written as a whole, by columns, or Iceberg's day(column), "
     "bucket(16, column) and the like; can be repeated, also for further fields of a table.",
 )
 @click.option(
     "--exclude-columns",
-    "excluded",
     multiple=True,
     type=COLUMNS,
+    callback=_flattened,
     metavar="TABLE.COLUMN,...",
     help="Columns that no table, history or report has, such as public.users.password; can be repeated.",
 )
@@ -152,15 +190,17 @@ _NAMED: Final = 8
     "masks",
     multiple=True,
     type=MASKING,
+    callback=_mapping,
     metavar="TABLE.COLUMN=MASK",
     help="Mask a column before it is stored: sha256($NAME) or sha256(@FILE), with a salt from the environment or a "
     "file, sha256(SALT), null, text(...); plain ends it; can be repeated.",
 )
 @click.option(
     "--rename-column",
-    "renamings",
+    "rename_columns",
     multiple=True,
     type=RENAMING,
+    callback=_mapping,
     metavar="TABLE.COLUMN=NAME",
     help="Another name of a column in the tables, such as for one that their format cannot have; can be repeated.",
 )
@@ -231,44 +271,14 @@ _NAMED: Final = 8
 def replicate_command(
     changelog: str,
     *,
-    into: str,
-    warehouse: str,
     mode: str | None,
-    as_of: Lsn | Timestamp | None,
-    tables: tuple[str, ...],
-    history: bool,
-    keep_dropped: bool,
-    interval: float,
-    workers: int,
-    on_missing: "OnMissing",
-    metadata_prefix: str | None,
-    resync: tuple[str, ...],
-    grace: float,
-    write_mode: str | None,
-    table_properties: tuple[tuple[str, str], ...],
-    catalog: str | None,
-    namespace: str | None,
-    table_name: str | None,
-    schema_column: str | None,
-    partitionings: tuple[tuple[str, tuple[str, ...]], ...],
-    excluded: tuple[tuple[str, ...], ...],
-    masks: tuple[tuple[str, str], ...],
-    renamings: tuple[tuple[str, str], ...],
-    soft_delete: bool | None,
-    metadata_columns: str | None,
-    untyped: str | None,
-    types: str | None,
-    maintains: bool | None,
-    maintain_every: int,
     retain: float,
     retain_snapshots: int,
-    batch_transactions: int | None,
-    batch_bytes: int,
-    adopt: bool,
     as_json: bool,
     master: str,
     conf: tuple[tuple[str, str], ...],
     metrics: Listen | None,
+    **chosen: Any,
 ) -> None:
     """Replicate the tables of the change log LOG to the warehouse DIR, once or continuously.
 
@@ -328,24 +338,22 @@ def replicate_command(
     """
     if mode is None:
         raise click.UsageError("give --once or --continuous")
-    if as_of is not None and mode != "once":
+    if chosen["as_of"] is not None and mode != "once":
         raise click.UsageError("--as-of needs --once: tables that follow the log are at its end")
     require(*COMMANDS["replicate"].extras, *(["metrics"] if metrics else []))
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
     from pgoutput_construct.postgres._patience import collected_signals
-    from pgoutput_construct.spark._replicate import ColumnRules, LayoutOptions, Retention, check_request, replicate
+    from pgoutput_construct.spark._replicate import ReplicateOptions, Retention, replicate
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
-    chosen, exclude_columns = tables or None, [name for names in excluded for name in names]
-    rules, names = ColumnRules.parse(exclude_columns, masks, renamings), (namespace, table_name, schema_column)
-    waits = mode == "continuous"
-    LayoutOptions(types=types).check()
-    check_request(changelog, warehouse, into, chosen, waits, metadata_prefix, resync, adopt, catalog, rules, names)
+    retention = Retention(age=retain, count=retain_snapshots)
+    options = {"log": changelog, "once": mode == "once", "retention": retention, **chosen}
+    ReplicateOptions(**options).check()
     report = _Report()
     with (
         logging_to_stderr("text"),
         _metrics(metrics) as collect,
-        _session(master, conf, into, warehouse) as spark,
+        _session(master, conf, chosen["into"], chosen["warehouse"]) as spark,
         collected_signals(True) as wishes,
         progress_line() as show,
     ):
@@ -369,40 +377,7 @@ def replicate_command(
 
         batch = replicate(
             spark,
-            changelog,
-            warehouse,
-            into,
-            chosen,
-            once=mode == "once",
-            as_of=as_of,
-            history=history,
-            keep_dropped=keep_dropped,
-            interval=interval,
-            workers=workers,
-            on_missing=on_missing,
-            metadata_prefix=metadata_prefix,
-            resync=resync,
-            grace=grace,
-            write_mode=write_mode,
-            table_properties=dict(table_properties),
-            catalog=catalog,
-            namespace=namespace,
-            table_name=table_name,
-            schema_column=schema_column,
-            partition_by=_joined(partitionings),
-            exclude_columns=exclude_columns,
-            masks=dict(masks),
-            rename_columns=dict(renamings),
-            soft_delete=soft_delete,
-            metadata_columns=metadata_columns,
-            untyped=untyped,
-            types=types,
-            maintains=maintains,
-            maintain_every=maintain_every,
-            retention=Retention(age=retain, count=retain_snapshots),
-            batch_transactions=batch_transactions,
-            batch_bytes=batch_bytes,
-            adopt=adopt,
+            **options,
             on_batch=on_batch,
             on_maintenance=on_maintenance,
             on_progress=lambda progress: show(_shown(progress, estimate)),
@@ -473,14 +448,6 @@ class _Report:
         self._lacks = batch.lacks
         note_unpublished([each for each in batch.unpublished if each not in self._unpublished])
         self._unpublished = batch.unpublished
-
-
-def _joined(partitionings: Iterable[tuple[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:
-    """Return the fields of each table, of all options that name it."""
-    found = dict[str, tuple[str, ...]]()
-    for table, fields in partitionings:
-        found[table] = (*found.get(table, ()), *fields)
-    return found
 
 
 def _described(batch: "Batch") -> str:

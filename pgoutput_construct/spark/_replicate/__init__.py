@@ -2,23 +2,24 @@
 
 In come a log and the address of a warehouse; out go datasets, one for each table, and notes about them.
 
-``batch_loop`` is ``replicate``: batch after batch, once or following the log. ``table_batches`` brings every table to
-the end of one batch, exactly once: the theory stands there. ``batch_plan`` says what is to be done for each table, and
-in which groups; ``step_writer`` has each group done, in the cheapest of these ways: ``staging`` reads the log once for
-all of them, but for ``new_rows``, which need not be staged; ``small_tables`` does many small tables of Parquet
-together, ``few_rows`` one of a format with commits, without a job of Spark; ``table_moves`` moves those of renamed
-tables; ``table_write`` appends, merges or writes a table as a whole, ``table_description`` and ``table_comments`` give
-it the comments of its source, and its key; ``table_history`` records every row that it had. A format is a ``sink``
-(``parquet_sink``, whose tables are in parts, ``delta_sink``, ``iceberg_sink``; the last two share ``merge_statement``,
-take files that were written without Spark by ``delta_files`` and ``iceberg_files``, and have a variant in which several
-datasets are one table, ``shared_tables``); ``existing_tables`` is what others have in the place of a dataset.
-``dataset_names`` says what datasets are called, ``dataset_columns`` names what they have in addition to the columns of
-tables; ``column_rules`` leaves columns out or masks them (``column_masks``), before anything else sees them;
-``column_layout`` chooses the added columns, and ``soft_deletes`` writes tables whose deleted rows stay. ``maintenance``
-puts small files together between batches, and removes what readers no longer need. ``warehouse_notes`` is what a
-warehouse knows of its datasets, ``known_datasets`` what of that is in doubt, and how it is settled, ``warehouse_log``
-which log they are of and what that retains for them, ``troubles`` the tables that could not be brought up to date,
-``warehouse_reader`` reads tables, histories and reports. Start reading at ``table_batches``.
+``options`` is what ``replicate`` is to do, ``batch_loop`` does it: batch after batch, once or following the log.
+``table_batches`` brings every table to the end of one batch, exactly once: the theory stands there. ``batch_plan`` says
+what is to be done for each table, and in which groups; ``step_writer`` has each group done, in the cheapest of these
+ways: ``staging`` reads the log once for all of them, but for ``new_rows``, which need not be staged; ``small_tables``
+does many small tables of Parquet together, ``few_rows`` one of a format with commits, without a job of Spark;
+``table_moves`` moves those of renamed tables; ``table_write`` appends, merges or writes a table as a whole,
+``table_description`` and ``table_comments`` give it the comments of its source, and its key; ``table_history`` records
+every row that it had. A format is a ``sink`` (``parquet_sink``, whose tables are in parts, ``delta_sink``,
+``iceberg_sink``; the last two share ``merge_statement``, take files that were written without Spark by ``delta_files``
+and ``iceberg_files``, and have a variant in which several datasets are one table, ``shared_tables``);
+``existing_tables`` is what others have in the place of a dataset. ``dataset_names`` says what datasets are called,
+``dataset_columns`` names what they have in addition to the columns of tables; ``column_rules`` leaves columns out or
+masks them (``column_masks``), before anything else sees them; ``column_layout`` chooses the added columns, and
+``soft_deletes`` writes tables whose deleted rows stay. ``maintenance`` puts small files together between batches, and
+removes what readers no longer need. ``warehouse_notes`` is what a warehouse knows of its datasets, ``known_datasets``
+what of that is in doubt, and how it is settled, ``warehouse_log`` which log they are of and what that retains for them,
+``troubles`` the tables that could not be brought up to date, ``warehouse_reader`` reads tables, histories and reports.
+Start reading at ``table_batches``.
 
 To add a format of tables:
 
@@ -34,11 +35,10 @@ Invariants: a dataset and its version (``warehouse_notes.Version``) are written 
 before or after a batch, never between; one table's error is that table's, and the others go on without it.
 """
 
-from pgoutput_construct.spark._replicate.batch_loop import check_request, replicate
+from pgoutput_construct.spark._replicate.batch_loop import replicate
 from pgoutput_construct.spark._replicate.batch_plan import BatchProgress
-from pgoutput_construct.spark._replicate.column_layout import LayoutOptions
-from pgoutput_construct.spark._replicate.column_rules import ColumnRules
 from pgoutput_construct.spark._replicate.maintenance import MaintenanceReport, maintain
+from pgoutput_construct.spark._replicate.options import ReplicateOptions
 from pgoutput_construct.spark._replicate.sink import Retention
 from pgoutput_construct.spark._replicate.table_batches import Batch
 from pgoutput_construct.spark._replicate.warehouse_reader import read_current, read_history, read_missing
@@ -46,11 +46,9 @@ from pgoutput_construct.spark._replicate.warehouse_reader import read_current, r
 __all__ = [
     "Batch",
     "BatchProgress",
-    "ColumnRules",
-    "LayoutOptions",
     "MaintenanceReport",
+    "ReplicateOptions",
     "Retention",
-    "check_request",
     "maintain",
     "read_current",
     "read_history",

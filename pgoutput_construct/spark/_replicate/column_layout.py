@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
@@ -143,20 +143,6 @@ class ColumnLayout:
 
 DEFAULT_LAYOUT: Final = ColumnLayout()
 """The layout of a new warehouse, unless it is chosen."""
-
-
-class LayoutOptions(NamedTuple):
-    """What a caller chooses of a layout; None for as in the warehouse."""
-
-    soft_delete: bool | None = None
-    metadata: str | None = None
-    untyped: str | None = None
-    types: str | None = None
-
-    def check(self) -> "LayoutOptions":
-        """Return the options; raise PgoutputError for an invalid one."""
-        DEFAULT_LAYOUT.chosen(*self)
-        return self
 
 
 def _with_copies(table: Table, prefix: str, sources: tuple[str, ...]) -> Table:

@@ -51,11 +51,9 @@ from pgoutput_construct.spark._replicate.batch_plan import (
     latest_datasets,
     obsolete_datasets,
 )
-from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT, ColumnLayout
-from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
 from pgoutput_construct.spark._replicate.dataset_columns import escape_log
-from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES, DatasetNames
 from pgoutput_construct.spark._replicate.known_datasets import KnownDatasets
+from pgoutput_construct.spark._replicate.options import ReplicateOptions
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.staging import TableMasks
 from pgoutput_construct.spark._replicate.step_writer import StepWriter
@@ -73,7 +71,6 @@ from pgoutput_construct.spark._replicate.warehouse_log import (
     release_tables,
 )
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, note_name
-from pgoutput_construct.spark._state.demands import OnMissing
 from pgoutput_construct.wire import Lsn, Timestamp
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
@@ -122,48 +119,27 @@ class Batch:
 class WarehouseTables:
     """The tables of a warehouse, batch by batch."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        sink: Sink,
-        chosen: Collection[str] | None,
-        keep_dropped: bool,
-        history: bool,
-        workers: int,
-        on_missing: OnMissing,
-        reporter: Reporter,
-        resync: Collection[str] = (),
-        rules: ColumnRules = NO_RULES,
-        names: DatasetNames = DEFAULT_NAMES,
-        layout: ColumnLayout = DEFAULT_LAYOUT,
-    ) -> None:
+    def __init__(self, spark: SparkSession, sink: Sink, options: ReplicateOptions, reporter: Reporter) -> None:
         """Read the notes of a warehouse.
 
         Args:
             spark: The session.
             sink: The format of the tables.
-            chosen: The tables by name, None for all.
-            keep_dropped: Whether datasets of dropped tables stay.
-            history: Whether histories are recorded, too.
-            workers: How many tables are written at the same time.
-            on_missing: As in ``OpenLog.state``.
+            options: What is replicated, and how.
             reporter: Groups the tables of a batch, and reports its progress.
-            resync: The tables to write from scratch.
-            rules: Which columns are excluded, masked or renamed, with the salts of masks.
-            names: The names of datasets in a new warehouse.
-            layout: Which columns tables have in addition to their own.
         """
-        self._rules = rules
-        self._layout = layout
-        self._on_missing = on_missing
+        self._warehouse = sink.warehouse
+        self._rules = options.rules_in(self._warehouse)
+        self._layout = options.layout_in(self._warehouse)
+        self._on_missing = options.on_missing
         self._reporter = reporter
-        self._history = history
+        self._history = options.history
         self._spark = spark
         self._sink = sink
-        self._warehouse = sink.warehouse
-        self._chosen = chosen
-        self._keep_dropped = keep_dropped
-        self._sessions = SparkSessions(spark, workers, sink.prepare)
+        self._chosen = options.chosen
+        self._keep_dropped = options.keep_dropped
+        self._sessions = SparkSessions(spark, options.workers, sink.prepare)
+        names = options.names_in(self._warehouse)
         initial = Progress(
             sink.format,
             prefix=sink.naming.prefix,
@@ -176,7 +152,7 @@ class WarehouseTables:
         )
         self._known = KnownDatasets(spark, sink, self._sessions, initial)
         self._missing: dict[str, int] = {}
-        self._resync = set(resync)
+        self._resync = {*options.from_scratch}
         self._is_registered = False
         self._troubles = Troubles()
         self._reasons: dict[str, str] = {}
