@@ -153,6 +153,7 @@ class UndoRun:
             create_slot=True,
             snapshot=True,
             status_interval=0.2,
+            reconnect_seconds=60,
             until_lsn=current_lsn(self._admin),
             handle_signals=False,
             **self.history.options,
