@@ -54,8 +54,8 @@ FETCHES: Final[Mapping[str, Sequence[Sequence[str]]]] = {
 }
 """Which tests need something that is fetched, once for all clones of a user, and the modules that fetch it."""
 
-WORKERS: Final = min((os.cpu_count() or 1) + 1, 4)
-"""Processes that run tests: one more than there are cores, as a third of the time tests wait for servers and Spark."""
+WORKERS: Final = min((os.cpu_count() or 1) + 2, 6)
+"""Processes that run tests: two more than there are cores, as a third of the time tests wait for servers and Spark."""
 
 QUICK: Final = "not long and not slow and not spark and not server"
 """Which tests are quick."""

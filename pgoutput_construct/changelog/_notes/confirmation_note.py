@@ -53,7 +53,8 @@ class Note:
     """The last LSNs that were confirmed to the server: a slot that is at none of them was moved by somebody else. The
     LSNs of segments written after the note are added when they are read."""
     told_from: int | None = None
-    """``told`` has all confirmed LSNs from this one on; None without a note."""
+    """``told`` has all confirmed LSNs from this one on; None in the note of a log that had none: from the last one on.
+    """
 
     def including(self, lsn: int) -> Self:
         """Return the note with one more confirmed LSN."""
@@ -95,7 +96,10 @@ def read_note(store: LogStore) -> Note:
     """Read the note of a log; without one, nothing was confirmed. Raises ChangeLogError if it is damaged."""
     remedy = "remove it to continue: it only serves to notice that the slot was moved"
     note = read_json(store, NOTE_NAME, Note, remedy=remedy)
-    return Note() if note is None else note.including(note.confirmed_lsn)
+    if note is None:
+        return Note()
+    since = note.confirmed_lsn if note.told_from is None else note.told_from
+    return replace(note, told_from=int(since)).including(note.confirmed_lsn)
 
 
 def note_after(position: Lsn, next_seq: int, options: LogOptions | None) -> Note:

@@ -8,6 +8,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from pgoutput_construct._keywords import takes_fields
 from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning, Lack, lacks_of
 from pgoutput_construct.changelog._index.log_index import LogMoment
 from pgoutput_construct.changelog._store.address import open_store
@@ -15,7 +16,6 @@ from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.timeline import moment_at
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.keywords import takes_fields
 from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._own_session import active_session, own_session
 from pgoutput_construct.spark._replicate.batch_plan import Reporter
