@@ -14,8 +14,9 @@
 
 import inspect
 from collections.abc import Callable
+from dataclasses import MISSING, fields
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 __all__ = ["takes_fields"]
 
@@ -30,6 +31,8 @@ def takes_fields(
 ) -> Callable[[Callable[[_First, _Options], _Result]], Callable[Concatenate[_First, _Fields], _Result]]:
     """Return a decorator: the second argument of a function is made of those that its callers give.
 
+    Wrong arguments are errors of the function: the signature, annotations and defaults that it shows are complete.
+
     Args:
         options: The dataclass of the second argument.
     """
@@ -38,13 +41,29 @@ def takes_fields(
         function: Callable[[_First, _Options], _Result],
     ) -> Callable[Concatenate[_First, _Fields], _Result]:
         own = inspect.signature(function)
-        first, fields = next(iter(own.parameters.values())), inspect.signature(options).parameters.values()
+        first = next(iter(own.parameters.values()))
+        signature = own.replace(parameters=[first, *_parameters(options)])
 
         @wraps(function)
-        def taking(given: _First, /, *arguments: _Fields.args, **keywords: _Fields.kwargs) -> _Result:
-            return function(given, options(*arguments, **keywords))
+        def taking(*arguments: Any, **keywords: Any) -> _Result:
+            try:
+                given = signature.bind(*arguments, **keywords).arguments
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {error}") from None
+            return function(given.pop(first.name), options(**given))  # type: ignore[call-arg]
 
-        taking.__signature__ = own.replace(parameters=[first, *fields])  # type: ignore[attr-defined]
+        hints = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+        taking.__annotations__ = hints | {"return": own.return_annotation}
+        taking.__signature__ = signature  # type: ignore[attr-defined]
         return taking
 
     return decorate
+
+
+def _parameters(options: Callable[..., object]) -> list[inspect.Parameter]:
+    """Return the parameters of a dataclass, with the default that a factory makes in place of the factory."""
+    made = {each.name: each.default_factory() for each in fields(options) if each.default_factory is not MISSING}  # type: ignore[arg-type]
+    return [
+        parameter.replace(default=made.get(name, parameter.default))
+        for name, parameter in inspect.signature(options).parameters.items()
+    ]

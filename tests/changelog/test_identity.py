@@ -23,7 +23,7 @@ ONE = LogIdentity("71", "shop", "warehouse", "a")
         (ONE, replace(ONE, id="b"), ["id: a, not b"]),
         (ONE, replace(ONE, id=None), ["id: a, not none"]),
         (ONE, LogIdentity("72", "shop", "warehouse", "b"), ["system_identifier: 71, not 72", "id: a, not b"]),
-        (replace(ONE, id=None), ONE, []),  # of an earlier version, and written to since
+        (replace(ONE, id=None), ONE, []),  # without a file .identity.json, and with one since
         (replace(ONE, id=None), replace(ONE, id=None), []),
         (replace(ONE, id=None), replace(ONE, slot="other"), ["slot: warehouse, not other"]),
         (replace(ONE, id=None), replace(ONE, database="x", id=None), ["database: shop, not x"]),

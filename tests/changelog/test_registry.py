@@ -86,7 +86,7 @@ def test_pruned_json_round_trip(address: str) -> None:
     written = Pruned(10, Lsn(1), Timestamp(2), 0, (7,), (facts,))
     write_pruned(store, written)
     assert read_pruned(store) == written and first_kept(store) == 10
-    store.write("pruned.json", b'{"first_seq": 10}')  # as an earlier version wrote it
+    store.write("pruned.json", b'{"first_seq": 10}')  # all else has a default
     assert read_pruned(store) == Pruned(10)
     store.write("pruned.json", b"{}")
     with pytest.raises(ChangeLogError, match=r"pruned.json: damaged"):

@@ -31,7 +31,9 @@ BRIEF = """
 from pgoutput_construct.cli.__main__ import main
 from pgoutput_construct.demo import pipeline
 
-pipeline._WORK, pipeline._PAUSE = 3.0, 1.0
+for name, seconds in {"_WORK": 3.0, "_PAUSE": 1.0}.items():
+    assert isinstance(getattr(pipeline, name), float), name
+    setattr(pipeline, name, seconds)
 main()
 """
 """The command line; its demo writes for six seconds instead of forty, which is for somebody who looks on."""

@@ -30,7 +30,7 @@ def test_few_xids_and_no_xids() -> None:
 
 
 def test_a_note_without_confirmed_lsns(tmp_path: Path) -> None:
-    """One of an earlier version vouches for its own position: what was told before it, nobody knows."""
+    """It vouches for its own position: nobody knows what was confirmed before it."""
     store = open_store(tmp_path)
     old = {name: value for name, value in asdict(Note(Lsn(500), 3)).items() if not name.startswith("told")}
     (tmp_path / ".confirmed.json").write_text(json.dumps(old), "ascii")

@@ -1,6 +1,7 @@
 """``replicate``: bring the tables of a warehouse up to a change log, batch after batch, once or following the log."""
 
 import logging
+import sys
 import time
 import warnings
 from collections.abc import Callable, Collection
@@ -61,9 +62,8 @@ def replicate(spark: SparkSession, options: ReplicateOptions) -> Batch | None:
         PgoutputError: The warehouse is of another format or prefix, another process writes into it, the session lacks
             jars or is one of Spark Connect, or the tables are later than ``as_of``.
     """
-    own = own_session(spark, "replicate")
+    own, warehouse = own_session(spark, "replicate"), options.check()
     check_format(own, options.into)
-    warehouse = options.check()
     if not await_log(options.log, options.stop, options.check):
         return None
     warehouse.store.prepare()
@@ -135,8 +135,16 @@ class _Run:
 
     def _warn(self, lacks: Collection[Lack]) -> None:
         for lack in set(lacks) - self._warned:
-            warnings.warn(str(lack), IncompleteTableWarning, stacklevel=6)
+            warnings.warn(str(lack), IncompleteTableWarning, stacklevel=_level_of_caller())
         self._warned.update(lacks)
+
+
+def _level_of_caller() -> int:
+    """Return the ``stacklevel``, for the function that calls this one, of the first line outside of the package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("pgoutput_construct."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _target(

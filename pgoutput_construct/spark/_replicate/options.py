@@ -173,8 +173,8 @@ class ReplicateOptions:
         check_on_missing(self.on_missing)
         if self.metadata_prefix is not None:
             check_prefix(self.metadata_prefix)
-        options, warehouse = self.write_options, Warehouse(self.warehouse)
-        DEFAULT_LAYOUT.chosen(*self._layout)
+        options, _, _ = self.write_options, self.rules, DEFAULT_LAYOUT.chosen(*self._layout)
+        warehouse = Warehouse(self.warehouse)
         known = warehouse.progress()
         if self.names_in(warehouse).schema_column:
             self._check_shared()
