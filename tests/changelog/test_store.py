@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,10 @@ def test_files_are_complete_or_absent(address: str) -> None:
         file.write(b"half")
         raise RuntimeError("on the way")
     assert store.files() == {"one": 10} and store.files("nothing") == {}
+    written = store.modified("one")
+    assert abs(written - time.time()) < 600
+    with pytest.raises(MissingFileError, match="none"):
+        store.modified("none")
     assert store.read("one") == b"9876543210" and store.read("one", last=3) == b"210" and store.read(".hidden") == b"x"
     with store.open("one") as opened:
         opened.seek(4)

@@ -152,7 +152,6 @@ def test_a_stream(session: Any, shop: Shop, tmp_path: Path) -> None:
     assert [row["pg_before"] for row in found if row["_op"] == "late"] == [None]
 
 
-@pytest.mark.long
 def test_commands(shop: Shop, session: Any, tmp_path: Path) -> None:
     """``pgoutput tables`` writes under a prefix; verify compares the tables, whatever their columns are called."""
     warehouse = tmp_path / "wh"

@@ -170,7 +170,6 @@ def _check_command(spark: Any, shop: Shop, warehouse: Path) -> None:
     assert "run pgoutput snapshot DSN LOG --table public.orders to copy it again, and" in last
 
 
-@pytest.mark.long
 def test_what_cannot_be_compared(spark: Any, shop: Shop, warehouse: Path, tmp_path: Path) -> None:
     """A log that does not go on; a table that is gone; a warehouse or table that is none."""
     shop.execute("INSERT INTO item VALUES (7001, 'not captured')")

@@ -76,12 +76,12 @@ class RemoteStore(LogStore):
             return found
 
     def modified(self, name: str) -> float:
-        """Return when a file was last written: seconds since 1970 by the store's clock."""
+        """Return when a file was last written, as the store says; else now, as nothing may be taken to be old then."""
         with self.explained("cannot be read", name):
             info = self._system.get_file_info(self._path(name))
             if info.type == fs.FileType.NotFound:
                 raise FileNotFoundError("no such file")
-            return float(info.mtime_ns or 0) / 1e9
+            return float(info.mtime_ns) / 1e9 if info.mtime_ns else time.time()
 
     def open(self, name: str) -> pa.NativeFile:
         """Open a file for random access."""

@@ -107,7 +107,10 @@ class LogStore(ABC):
 
     @abstractmethod
     def modified(self, name: str) -> float:
-        """Return when a file was last written: seconds since 1970 by the store's clock. Raises like ``open``."""
+        """Return when a file was last written: seconds since 1970 by the store's clock. Raises like ``open``.
+
+        Of a file system of fsspec that does not report it, every file was written now: none has expired.
+        """
 
     @abstractmethod
     def open(self, name: str) -> pa.NativeFile:

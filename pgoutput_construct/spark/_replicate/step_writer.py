@@ -135,8 +135,11 @@ class StepWriter:
                     found[step.dataset.directory] = summary
         return found
 
-    def _write_small(self, steps: Sequence[TableStep], staged: StagedChanges) -> Mapping[int, Dataset]:
-        """Bring small tables up to date together where the format can; return these by the places of their steps."""
+    def _write_small(self, steps: Sequence[TableStep], staged: StagedChanges) -> Mapping[int, Dataset | Exception]:
+        """Bring small tables up to date together where the format can; return these by the places of their steps.
+
+        One whose note cannot be written is an error of its table.
+        """
         if not (isinstance(self._sink, ParquetSink) and self._sink.writes_small_as_whole):
             return {}
         try:
@@ -146,8 +149,7 @@ class StepWriter:
         for place, dataset in done.items():
             if steps[place].mode is UpdateMode.WRITTEN:
                 forget_missing(self._warehouse, dataset)
-        self._warehouse.write_notes(done.values())
-        return done
+        return dict(zip(done, self._warehouse.write_notes(done.values()), strict=True))
 
     def _write_step(
         self, spark: SparkSession, step: TableStep, opened: Callable[[], TableChanges | NewRows]

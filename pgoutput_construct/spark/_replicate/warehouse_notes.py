@@ -440,11 +440,21 @@ class Warehouse:
             note_name(dataset.directory), json.dumps(content | {"details": dict(dataset.details)}, indent=1).encode()
         )
 
-    def write_notes(self, datasets: Iterable[Dataset]) -> None:
-        """Write the notes of datasets, several at a time: each waits for a disk or a network."""
+    def write_notes(self, datasets: Iterable[Dataset]) -> list[Dataset | Exception]:
+        """Write the notes of datasets, several at a time: each waits for a disk or a network.
+
+        Returns:
+            Each dataset, or the error of its note.
+        """
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="note") as pool:
-            for _ in pool.map(self.write_note, datasets):
-                pass
+            return list(pool.map(self._noted, datasets))
+
+    def _noted(self, dataset: Dataset) -> Dataset | Exception:
+        try:
+            self.write_note(dataset)
+        except Exception as error:
+            return error
+        return dataset
 
     def commit_text(self, version: Version) -> str:
         """Return a version for the metadata of a format's commit: a few hundred bytes, however wide the table is.

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pgoutput_construct as pgo
 from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
@@ -71,6 +72,24 @@ def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
 
 def _commits(place: Path) -> list[int]:
     return sorted(int(path.stem) for path in (place / "_delta_log").glob("*.json"))
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_a_table_that_spark_writes(lake: Any, shop: Shop, tmp_path: Path) -> None:
+    """One with properties and partitions is created, appended to, merged and maintained in jobs of Spark."""
+    warehouse, names = tmp_path / "wh", ["public.t"]
+    options: dict[str, Any] = {"table_properties": {"delta.checkpointInterval": "1"}}
+    with pytest.raises(pgo.ChangeLogError, match="cannot be partitioned by 'note': Delta Lake reads the empty text"):
+        replicate(lake, shop.directory, warehouse, "delta", names, partition_by={"public.t": ["note"]}, **options)
+    replicate(lake, shop.directory, warehouse, "delta", names, partition_by={"public.t": ["id"]}, **options)
+    for statement in ("INSERT INTO t VALUES (3, 'c')", "UPDATE t SET note = 'changed' WHERE id = 1"):
+        shop.execute(statement)
+        shop.capture()
+        replicate(lake, shop.directory, warehouse, "delta", names, **options)
+    (report,) = maintain(lake, warehouse, retention=NOTHING_OLD)
+    assert not report.error and report.done["log entries removed"] and _commits(warehouse / "public.t")[0] > 0
+    check_equal(lake, shop, warehouse, ["t"])
 
 
 @pytest.mark.server

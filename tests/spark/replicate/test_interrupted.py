@@ -19,6 +19,7 @@ from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Unnoted, Warehouse
 from tests.crashes import Moment, before, killed
 from tests.postgres.shop import Shop
+from tests.spark.logs import orders_after, write_orders
 from tests.spark.replicate.rounds import check_equal
 from tests.table_formats import SHORT_WITHOUT_DELTA
 
@@ -167,6 +168,28 @@ def test_readers_see_whole_transactions(lake: Any, shop: Shop, into: str, tmp_pa
         done.set()
         reader.join()
     assert set(sums) == {2000}
+
+
+def test_a_note_without_an_answer(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its write failed, and it cannot be read then: what it describes may be there, so the next batch decides."""
+    log, warehouse, writing = tmp_path / "log", tmp_path / "wh", Warehouse.write_note
+    write_orders(log, range(2))
+
+    def write(self: Warehouse, dataset: Any) -> None:
+        writing(self, dataset)
+        raise OSError("no answer")
+
+    with monkeypatch.context() as patched, pytest.raises(pgo.ChangeLogError, match="no answer"):
+        patched.setattr(Warehouse, "write_note", write)
+        patched.setattr(Warehouse, "dataset", _fail)
+        replicate(spark, log, warehouse)
+    assert not Warehouse(warehouse).existing_progress().done
+    assert read_current(spark, warehouse, "public.orders").count() == len(orders_after(range(2)))
+    write_orders(log, range(2, 3))
+    done = replicate(spark, log, warehouse)
+    assert done is not None and done.tables == {"public.orders": "changed"}
+    rows = read_current(spark, warehouse, "public.orders").collect()
+    assert {row["id"] for row in rows} == set(orders_after(range(3)))
 
 
 def test_refusals(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from tests.spark.histories import table_of
 from tests.spark.logs import write_orders
 
 SINKS = {"delta": SharedDelta, "iceberg": SharedIceberg}
-FORMATS = ("iceberg", pytest.param("delta", marks=pytest.mark.long))
+FORMATS = ("delta", "iceberg")
 SHARED: Any = {"namespace": "lake", "schema_column": "tenant"}
 
 
@@ -99,7 +99,42 @@ def _schema(name: str) -> list[str]:
 
 @pytest.mark.server
 @pytest.mark.spark
-@pytest.mark.parametrize("write_mode", [None, pytest.param("merge-on-read", marks=pytest.mark.long)])
+def test_schemas_that_change(tenants: Tenants) -> None:
+    """Rows and columns of one change, another one comes and goes in a batch that is killed, and one is in trouble."""
+    tenants.replicate()
+    tenants.execute(
+        "UPDATE a.orders SET v = 'changed' WHERE id = 1",
+        "DELETE FROM a.orders WHERE id = 3",
+        "ALTER TABLE b.orders ADD COLUMN w smallint",
+        "INSERT INTO b.orders VALUES (6, 'six', NULL, 6)",
+        *_schema("d"),
+    )
+    with killed(Moment.BEFORE_NOTE):
+        tenants.replicate()
+    (report,) = maintain(tenants.spark, tenants.warehouse)
+    assert report.error is not None and "its last batch is not complete" in report.error
+    tenants.execute(
+        "DROP SCHEMA d CASCADE",
+        "DROP SCHEMA c CASCADE",
+        "UPDATE b.orders SET w = 1 WHERE id = 1",
+        "ALTER TABLE a.orders ADD COLUMN w text",
+        "INSERT INTO a.orders VALUES (6, 'six', NULL, 'text')",
+    )
+    with pytest.raises(pgo.PgoutputError, match=r"^a\.orders: its column 'w' is string, and in b\.orders .*int, which"):
+        tenants.replicate()
+    tenants.execute("ALTER TABLE a.orders DROP COLUMN w", "INSERT INTO a.orders VALUES (7, 'seven', NULL)")
+    tenants.replicate()
+    (report,) = maintain(tenants.spark, tenants.warehouse, retention=Retention(age=0, grace=0))
+    assert not report.error
+    tenants.check("id, v", "a", "b")
+    found = tenants.table().where("w IS NOT NULL").select("tenant", "id", "w").collect()
+    assert sorted(map(tuple, found)) == [("b", 1, 1), ("b", 6, 6)]
+
+
+@pytest.mark.server
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.parametrize("write_mode", [None, "merge-on-read"])
 def test_changes_of_one_schema(tenants: Tenants, write_mode: str | None) -> None:
     """Inserts, updates, deletes, truncates and copies change its rows alone; schemas come, are renamed, and go."""
     tenants.replicate(write_mode=write_mode)
@@ -343,6 +378,7 @@ def test_maintenance(tenants: Tenants) -> None:
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_table_of_others(tenants: Tenants) -> None:
     """It is refused, or replaced as a whole."""
     place = tenants.warehouse / ("lake.orders" if tenants.into == "delta" else "lake/orders")

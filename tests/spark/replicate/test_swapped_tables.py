@@ -268,7 +268,6 @@ def _three(shop: Shop, warehouse: Path, lake: Any, into: str) -> Moment:
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET)
-@pytest.mark.long
 def test_a_history_that_cannot_be_copied(lake: Any, server18: EmbeddedServer, tmp_path: Path, into: str) -> None:
     """Nobody takes its place, nor that of a table that waits: all stay as they were until it can be read again."""
     warehouse = tmp_path / "wh"
@@ -291,7 +290,6 @@ def test_a_history_that_cannot_be_copied(lake: Any, server18: EmbeddedServer, tm
         _check(lake, shop, warehouse, [before, _moment(shop, -1)])
 
 
-@pytest.mark.long
 def test_the_history_of_a_table_that_waits(spark: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
     """A table in trouble that takes its place, when that is over, does not take its rows away."""
     warehouse = tmp_path / "wh"

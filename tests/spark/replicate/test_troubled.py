@@ -56,7 +56,6 @@ def sensitive(spark: Any) -> Any:
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET)
-@pytest.mark.long
 def test_odd_columns(lake: Any, sensitive: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """No columns, a column named as one of a change, two that differ in case: they are written, or alone in trouble."""
     warehouse, reason = (

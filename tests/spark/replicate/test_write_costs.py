@@ -156,6 +156,25 @@ def test_partitions_of_an_added_column(lake: Any, shop: Shop, into: str, tmp_pat
     _check_merged(lake, shop, tmp_path / "wh", into)
 
 
+@pytest.mark.parametrize("into", ["iceberg"], indirect=True)
+def test_a_column_of_partitions_that_goes(
+    lake: Any, shop: Shop, into: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The table is written again without it, and merged; one that was never there is refused with what there is."""
+    warehouse, names = tmp_path / "wh", ["public.article"]
+    shop.execute("DELETE FROM article WHERE id > 20", "ALTER TABLE article ADD part int")
+    shop.capture()
+    with pytest.raises(pgo.ChangeLogError, match=r"cannot be partitioned by other: it has no column 'other', but 'id'"):
+        replicate(lake, shop.directory, warehouse, into, names, partition_by={names[0]: ["other"]})
+    replicate(lake, shop.directory, warehouse, into, names, partition_by={names[0]: ["part"]})
+    shop.execute("ALTER TABLE article DROP part", "UPDATE article SET note = 'c' WHERE id = 2")
+    shop.capture(snapshot=True)
+    replicate(lake, shop.directory, warehouse, into, names)
+    assert "public.article is not partitioned by part: it has no such column" in caplog.messages
+    check_equal(lake, shop, warehouse, ["article"])
+    _check_merged(lake, shop, warehouse, into)
+
+
 @pytest.mark.parametrize("into", ["delta", "iceberg"], indirect=True)
 @pytest.mark.long
 def test_partitions(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
