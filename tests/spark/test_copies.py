@@ -166,6 +166,15 @@ def test_a_truncate_that_counts_takes_copied_rows(spark: Any, log: Log) -> None:
     assert rows(log.opened(spark).state("public.t")) == [("2", "b")]
 
 
+def test_a_copy_that_the_stream_has_not_come_to(spark: Any, log: Log) -> None:
+    """That of a new slot is complete first: what commits before its snapshot is in it."""
+    log.copied((90, 90, ()), [[insert(b"1", b"a")]], at=125, visibility=Visibility.at(pgo.Lsn(125)))
+    log.transaction(70, DESCRIBED, pgo.build(pgo.Truncate(None, 0, (1,))), insert(b"3", b"seen"))  # at 110
+    log.transaction(80, update(None, None, b"1", b"seen"))
+    log.transaction(91, insert(b"2", b"b"))  # at 130
+    assert rows(log.opened(spark).state("public.t")) == [("1", "a"), ("2", "b")]
+
+
 def test_tables_that_have_nothing_but_a_copy(spark: Any, log: Log) -> None:
     """They are tables, also without a row."""
     log.copied((90, 90, ()), [[]])
