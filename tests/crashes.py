@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.lake._notes import Dataset, Progress, Warehouse
+from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._replicate.few_rows import FewRows
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
 from pgoutput_construct.spark._replicate.new_rows import NewRows
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
 from pgoutput_construct.spark._replicate.sink import NewFiles, Sink
 from pgoutput_construct.spark._replicate.sinks import open_sink
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, Warehouse
 
 __all__ = ["Killed", "Moment", "Point", "after", "before", "killed"]
 

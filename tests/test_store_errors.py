@@ -25,8 +25,8 @@ from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.changelog.reader import ensure_id
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.publisher.slots import Slots
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._verify.verdicts import VerificationRecord
 
 PACKAGE = Path(pgoutput_construct.__file__).parent

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
+from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.stream.transaction_reader import COMMITTED
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 

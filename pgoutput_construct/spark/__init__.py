@@ -25,9 +25,10 @@ with needing("spark"):
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning, Lack, UnpublishedColumns
+    from pgoutput_construct.lake._directories import directory_name, table_of_directory
     from pgoutput_construct.spark._execution import plain_errors
     from pgoutput_construct.spark._log_view.change_columns import changes_schema
-    from pgoutput_construct.spark._log_view.replicated_tables import Table, directory_name, table_of_directory
+    from pgoutput_construct.spark._log_view.replicated_tables import Table
     from pgoutput_construct.spark._open_log import OpenLog, open_log
     from pgoutput_construct.spark._parquet_datasets import Written, read_table, write_tables
     from pgoutput_construct.spark._replicate import (
@@ -99,7 +100,8 @@ _MODULES: Final = {
     "spark.formats": ("spark_session",),
     "spark._open_log": ("OpenLog", "open_log"),
     "spark._parquet_datasets": ("Written", "read_table", "write_tables"),
-    "spark._log_view.replicated_tables": ("Table", "directory_name", "table_of_directory"),
+    "lake._directories": ("directory_name", "table_of_directory"),
+    "spark._log_view.replicated_tables": ("Table",),
     "spark._source.datasource": ("register",),
     "spark._source.message_decoder": ("decode",),
     "spark._state.table_state": ("Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"),

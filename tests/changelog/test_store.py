@@ -14,7 +14,7 @@ from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark._replicate.warehouse_notes import spark_path
+from pgoutput_construct.lake._notes import spark_path
 
 
 def test_files_are_complete_or_absent(address: str) -> None:

@@ -10,9 +10,9 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.cli._options import TABLE_FORMATS
 from pgoutput_construct.cli.commands.replicate_command import _conclusion, _Report, replicate_command
+from pgoutput_construct.lake._notes import Progress, Warehouse
 from pgoutput_construct.spark._replicate import ReplicateOptions, Retention
 from pgoutput_construct.spark._replicate.table_batches import Batch
-from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
 from pgoutput_construct.spark.formats import FORMATS
 from tests.cli.conftest import Run
 

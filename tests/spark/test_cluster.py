@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark._log_view.log_tables import LogTables
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.spark.cluster import BIN, ENVIRONMENT, cluster
 from tests.spark.logs import write_orders
 from tests.spark.test_phases import BY_CODE, BY_ID, BY_ROW, FIRST, written

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._log_view.replicated_tables import directory_name, table_of_directory
+from pgoutput_construct.lake._directories import directory_name, table_of_directory
 from pgoutput_construct.stream.identifiers import qualified_name
 
 

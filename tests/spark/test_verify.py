@@ -19,11 +19,11 @@ from pgoutput_construct.cli.commands.verify_command import _lines
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.pgtypes.arrays import spark_quoted
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark._replicate import replicate
 from pgoutput_construct.spark._replicate.sinks import open_sink
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._verify import TableVerdict, VerificationRecord, VerifyOptions, verify
 from pgoutput_construct.spark._verify.expected_rows import near_the_end
 from tests.postgres.shop import Shop, wait_until

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
+from pgoutput_construct.lake._directories import STAGED
+from pgoutput_construct.lake._notes import Dataset, Warehouse
+from pgoutput_construct.lake._parquet_parts import Parts
 from pgoutput_construct.spark import Retention, maintain
-from pgoutput_construct.spark._replicate.parquet_sink import Parts
 from pgoutput_construct.spark._replicate.sinks import existing_sink
-from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

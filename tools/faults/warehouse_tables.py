@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pgoutput_construct import lake
+from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.spark import read_current
 from pgoutput_construct.spark._replicate import read_history
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,14 +3,12 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import NamedTuple, TypeVar
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._directories import directory_name
 from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
 from pgoutput_construct.stream.identifiers import full_name
 
@@ -144,49 +142,6 @@ class Table:
         return self.dropped or relation_oid != self.relation_oid
 
 
-_LONGEST = 255  # bytes: NAME_MAX of Linux, and the limit of HDFS
-_DIGITS = 32
-
-
-def directory_name(namespace: str, name: str) -> str:
-    """Return ``schema.table`` as the name of a directory: letters, digits, ``-`` and ``_`` are themselves.
-
-    Everything else is percent-encoded bytes (UTF-8, or as received where they are not), as is a leading underscore,
-    since Spark ignores such files. A name longer than 255 bytes, the limit of file systems, is cut, and ends in a ``~``
-    and a digest: find its table by comparing with ``Table.directory`` of all tables in the log.
-    """
-    parts = (encoded_name(namespace or "pg_catalog"), encoded_name(name))
-    return _shortened(re.sub("^_", "%5F", ".".join(parts)))
-
-
-def table_of_directory(directory: str) -> tuple[str, str]:
-    """Return schema and table of a name by ``directory_name``; raise PgoutputError for one that was cut."""
-    if "~" in directory:
-        raise PgoutputError(
-            f"{directory}: the name was too long for a directory; compare it with OpenLog.table(name).directory"
-        )
-    namespace, name = directory.split(".")
-    return unquote(namespace, errors="surrogateescape"), unquote(name, errors="surrogateescape")
-
-
 def plain_path(path: object) -> str:
     """Return a path that Spark takes as a name, and not as a pattern."""
     return re.sub(r"[][{}*?\\]", r"\\\g<0>", str(path))
-
-
-def encoded_name(part: str) -> str:
-    """Return a name as a part of ``directory_name``: without a dot, or any other character that is not of a word."""
-    return "".join(c if c.isalnum() or c in "-_" else "".join(f"%{b:02X}" for b in _bytes(c)) for c in part)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
-
-
-def _shortened(directory: str) -> str:
-    whole = _bytes(directory)
-    if len(whole) <= _LONGEST:
-        return directory
-    mark = f"~{sha256(whole).hexdigest()[:_DIGITS]}"
-    start = whole[: _LONGEST - len(mark)].decode("utf-8", "ignore")
-    return re.sub("%.?$", "", start) + mark

@@ -16,7 +16,7 @@ and ``iceberg_files``, and have a variant in which several datasets are one tabl
 ``dataset_columns`` names what they have in addition to the columns of tables; ``column_rules`` leaves columns out or
 masks them (``column_masks``), before anything else sees them; ``column_layout`` chooses the added columns, and
 ``soft_deletes`` writes tables whose deleted rows stay. ``maintenance`` puts small files together between batches, and
-removes what readers no longer need. ``warehouse_notes`` is what a warehouse knows of its datasets, ``known_datasets``
+removes what readers no longer need. ``lake/_notes`` is what a warehouse knows of its datasets, ``known_datasets``
 what of that is in doubt, and how it is settled, ``warehouse_log`` which log they are of and what that retains for them,
 ``troubles`` the tables that could not be brought up to date, ``warehouse_reader`` reads tables, histories and reports.
 Start reading at ``table_batches``.
@@ -31,7 +31,7 @@ To add a format of tables:
 3. Add it to the parameters ``into`` of ``tests/spark/replicate``, and to ``WAYS`` of ``test_crashes`` there, and run
    ``python -m tools.faults spark`` and ``histories`` with it.
 
-Invariants: a dataset and its version (``warehouse_notes.Version``) are written in one commit; readers see a table
+Invariants: a dataset and its version (``lake/_versions.Version``) are written in one commit; readers see a table
 before or after a batch, never between; one table's error is that table's, and the others go on without it.
 """
 

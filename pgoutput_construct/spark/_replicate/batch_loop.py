@@ -17,6 +17,7 @@ from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.timeline import moment_at
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._own_session import active_session, own_session
 from pgoutput_construct.spark._replicate.batch_plan import Reporter
@@ -24,7 +25,6 @@ from pgoutput_construct.spark._replicate.maintenance import TableMaintenance
 from pgoutput_construct.spark._replicate.options import ReplicateOptions, has_begun
 from pgoutput_construct.spark._replicate.table_batches import Batch, WarehouseTables
 from pgoutput_construct.spark._replicate.troubles import combined_error
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._source.micro_batches import Limits, latest_seq, next_seq
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.wire import Lsn, Timestamp

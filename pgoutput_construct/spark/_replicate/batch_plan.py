@@ -17,12 +17,14 @@ import numpy as np
 
 from pgoutput_construct.changelog._index.segment_sizes import Sizes
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.lake._directories import HISTORY_SUFFIX
+from pgoutput_construct.lake._notes import Dataset
+from pgoutput_construct.lake._versions import NOWHERE, Version, VersionShape
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT, ColumnLayout
-from pgoutput_construct.spark._replicate.dataset_names import HISTORY_SUFFIX, DatasetNames
+from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.warehouse_log import Coverage
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
 from pgoutput_construct.wire.messages import Insert
 
 
@@ -127,7 +129,7 @@ class BatchPlanner:
         if before is not None:
             version = self._coverage.next_version(before.version, version)
             version = replace(version, shape=version.shape.continuing(before.version.shape))
-        directory = self._coverage.progress.names.directory(table, is_history)
+        directory = DatasetNames.of(self._coverage.progress).directory(table, is_history)
         dataset = Dataset(directory, version, before.details if before else {}, is_history)
         mode, reason = _mode(before, dataset)
         if has_gap:
@@ -151,7 +153,7 @@ class BatchPlanner:
         return TableStep(dataset, before, self._datasets.get(directory), mode, reason, has_defaults)
 
     def _version(self, table: Table) -> Version:
-        return Version.from_table(table, self._coverage.progress.batch + 1, self._seq)
+        return version_of(table, self._coverage.progress.batch + 1, self._seq)
 
 
 def obsolete_datasets(
@@ -342,3 +344,17 @@ def _estimate_work(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, 
             bool((tags[first:end][later] == _INSERT_TAG).all()),
         )
     return found
+
+
+def version_of(table: Table, batch: int, seq: int) -> Version:
+    """Return the version of a table as a log has it, up to ``seq``."""
+    last = max((each.last for each in table.identities), default=NOWHERE)
+    return Version(table.qualified, table.relation_oid, batch, seq, last, shape_of(table))
+
+
+def shape_of(table: Table) -> VersionShape:
+    """Return the shape of a table as the log has it."""
+    columns = {field.name: str(field.type) for field in table.columns}
+    copy = table.base.copy.seq if table.base else None
+    identity = table.key_columns, table.replica_identity
+    return VersionShape(columns, table.current, *identity, copy, table.numbers, table.rules, copied=tuple(table.copied))

@@ -25,11 +25,11 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from pgoutput_construct.columnar import chosen_types
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._log_view.change_columns import POSITION, changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, STATE
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.equality import is_always_typed
 
 _UNTYPED: Final = "_untyped"
@@ -58,7 +58,7 @@ class UntypedColumns(StrEnum):
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """The choices of a warehouse; the defaults are those of a new one, and of earlier versions."""
+    """The choices of a warehouse; the defaults are those of a new one."""
 
     soft_delete: bool = False
     """Whether deleted rows stay, with the timestamp of the commit that deleted them."""
@@ -103,7 +103,7 @@ class ColumnLayout:
         )
 
     def added(self, table: Table) -> tuple[str, ...] | None:
-        """Return the added columns of a table, as replays call them; None for those of earlier versions."""
+        """Return the added columns of a table, as replays call them; None for the usual ones."""
         found = [_UNTYPED] if self._has_untyped(table) else []
         found += [] if self.metadata is MetadataColumns.NONE else POSITION
         found += [DELETED_AT] if self.soft_delete else []

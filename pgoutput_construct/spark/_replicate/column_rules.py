@@ -31,6 +31,7 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.column_masks import Mask, MaskKind, fingerprint, new_nonce
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from pgoutput_construct.pgtypes.column_reader import ColumnReader
 from pgoutput_construct.pgtypes.family import CannotHold
@@ -38,7 +39,6 @@ from pgoutput_construct.spark._log_view.log_tables import LogTables, UnreadableT
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
 from pgoutput_construct.spark._open_log import OpenLog
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier, split_column
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.messages import RelationColumn

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.added_columns import (
     MARK,
     PREFIX,
@@ -20,7 +21,6 @@ from pgoutput_construct.spark._log_view.added_columns import (
 )
 from pgoutput_construct.spark._log_view.change_columns import column
 from pgoutput_construct.spark._open_log import OpenLog
-from pgoutput_construct.spark._replicate.warehouse_notes import Version
 
 HISTORY: Final = ("_untyped", "_op", "_commit_lsn", "_seq", "_unchanged", "_valid_from", "_valid_to", "_ended_by")
 """The columns of a history besides the table's own.

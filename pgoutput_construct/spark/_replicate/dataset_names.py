@@ -8,14 +8,10 @@ from re import split
 from typing import Final, NamedTuple, Self
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._log_view.replicated_tables import Table, directory_name, encoded_name
+from pgoutput_construct.lake._directories import HISTORY_SUFFIX, SCHEMA, SHARED, TABLE, directory_name, encoded_name
+from pgoutput_construct.lake._notes import Progress
+from pgoutput_construct.spark._log_view.replicated_tables import Table
 
-HISTORY_SUFFIX: Final = ".history"
-"""The suffix of the directory of a history, after that of its table: no other directory has two dots."""
-SHARED: Final = "@"
-"""What comes between the directory of a table that schemas share, and a schema: in no name of a directory."""
-SCHEMA: Final = "{schema}"
-TABLE: Final = "{table}"
 _COLUMN: Final = re.compile("[a-z][a-z0-9_]*", re.ASCII | re.IGNORECASE)
 
 
@@ -58,6 +54,11 @@ class DatasetNames:
             raise PgoutputError(f"namespace {found.namespace!r}: it may have {SCHEMA}, not {TABLE}")
         found._check_shared(schema_column)
         return found
+
+    @classmethod
+    def of(cls, progress: Progress) -> Self:
+        """Return those of the datasets of a warehouse."""
+        return cls(progress.namespace, progress.table_name, progress.schema_column)
 
     def _check_shared(self, schema_column: str | None) -> None:
         if schema_column is None:

@@ -18,6 +18,8 @@ from pyspark.sql.types import BinaryType, StringType
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.lake._notes import Dataset, Warehouse
+from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._own_session import session_settings, settings_of
 from pgoutput_construct.spark._parquet_file import codec_of
@@ -51,7 +53,6 @@ from pgoutput_construct.spark._replicate.sink import (
     partition_fields,
 )
 from pgoutput_construct.spark._replicate.table_comments import comment_statements
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 
 _COMMIT_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 _LOG: Final = logging.getLogger("pgoutput_construct")

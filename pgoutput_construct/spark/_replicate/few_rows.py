@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from pgoutput_construct.changelog._segment.block import Flags
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._log_view.change_columns import POSITION, changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition
 from pgoutput_construct.spark._open_log import OpenLog
@@ -40,7 +41,6 @@ from pgoutput_construct.spark._replicate.small_tables import (
     rule_of,
 )
 from pgoutput_construct.spark._replicate.staging import TableChanges, write_file
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.demands import OnMissing
 
 TINY: Final = 1 << 17

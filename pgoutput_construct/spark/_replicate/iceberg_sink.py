@@ -18,6 +18,9 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._directories import STAGED
+from pgoutput_construct.lake._notes import Dataset, Warehouse
+from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._replicate.existing_tables import (
@@ -51,7 +54,6 @@ from pgoutput_construct.spark._replicate.sink import (
     partition_fields,
 )
 from pgoutput_construct.spark._replicate.table_comments import comment_statements
-from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Version, Warehouse
 
 _PROPERTY: Final = "pgoutput.version"
 WAREHOUSE_PROPERTY: Final = "pgoutput.warehouse"

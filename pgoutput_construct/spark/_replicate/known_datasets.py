@@ -24,24 +24,19 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._directories import STAGED
+from pgoutput_construct.lake._notes import Dataset, Moving, Progress, Unnoted, note_name
+from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._execution import reason_of
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._parquet_file import has_int96
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, latest_datasets
+from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.table_description import undescribed
 from pgoutput_construct.spark._replicate.table_moves import Move, complete_move, planned_moves, settle_move
 from pgoutput_construct.spark._replicate.troubles import WaitingError
-from pgoutput_construct.spark._replicate.warehouse_notes import (
-    STAGED,
-    Dataset,
-    Moving,
-    Progress,
-    Unnoted,
-    Version,
-    note_name,
-)
 from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
@@ -221,7 +216,9 @@ class KnownDatasets:
         mine = [table for table in tables if table.relation_oid not in self.failed]
         latest = latest_datasets(self.own.values()).values()
         planned = [
-            move for move in planned_moves(mine, latest, self.datasets, self.progress.names) if self._can_move(move)
+            move
+            for move in planned_moves(mine, latest, self.datasets, DatasetNames.of(self.progress))
+            if self._can_move(move)
         ]
         if not planned:
             return {}
@@ -266,7 +263,7 @@ class KnownDatasets:
             return
         kinds = (False, True) if has_histories else (False,)
         wanted = {
-            (self.progress.names.directory(table, is_history), table.relation_oid)
+            (DatasetNames.of(self.progress).directory(table, is_history), table.relation_oid)
             for table in tables
             for is_history in kinds
             if not table.dropped

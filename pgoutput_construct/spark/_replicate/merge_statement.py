@@ -19,12 +19,12 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.changelog._facts.copies import snapshot_command
+from pgoutput_construct.lake._versions import VersionShape
 from pgoutput_construct.spark._execution import error_text
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import POSITION, column, merge_untyped, quoted, text_array
 from pgoutput_construct.spark._replicate.dataset_columns import ROW_KEY, Naming
 from pgoutput_construct.spark._replicate.sink import NetChanges
-from pgoutput_construct.spark._replicate.warehouse_notes import VersionShape
 from pgoutput_construct.spark._state.demands import Demand
 from pgoutput_construct.spark._state.equality import exact_key, is_always_typed, same_sql
 
@@ -39,7 +39,7 @@ _WIDER: Final = {
     (T.IntegerType, T.LongType),
     (T.FloatType, T.DoubleType),
 }
-"""Types, and wider ones: those of ``warehouse_notes.is_wider``."""
+"""Types, and wider ones: those of ``lake/_versions.is_wider``."""
 _EPOCH: Final = datetime(1970, 1, 1)
 _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
 _LOST: Final = "s._key IS NULL"

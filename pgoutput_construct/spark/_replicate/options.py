@@ -10,6 +10,7 @@ from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.lake._notes import Progress, Warehouse
 from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefix
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress
@@ -21,7 +22,6 @@ from pgoutput_construct.spark._replicate.maintenance import DEFAULT_RETENTION, M
 from pgoutput_construct.spark._replicate.sink import Retention, Sink, WriteOptions
 from pgoutput_construct.spark._replicate.sinks import open_sink, write_options_of
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
-from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
 from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
 from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.wire import Lsn, Timestamp

@@ -21,8 +21,8 @@ import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Self
+from dataclasses import replace
+from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
@@ -34,6 +34,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Dataset, Warehouse
+from pgoutput_construct.lake._parquet_parts import Parts
+from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import column
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
@@ -64,7 +67,6 @@ from pgoutput_construct.spark._replicate.sink import (
     WriteMode,
     WriteOptions,
 )
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 
 SMALL: Final = 1 << 22
 """The most bytes of the files of a small table."""
@@ -128,7 +130,7 @@ class ParquetSink(MergingSink):
             return self._rows(spark, dataset, parts.paths)
         names = _place_names(dataset)
         rows, places = self._placed_rows(spark, dataset, parts.paths), self._places(spark, parts.deleted).toDF(*names)
-        found = sorted(rows.inputFiles(), key=lambda path: f"/{parts.base}/" not in path)  # most rows are in the base
+        found = sorted(rows.inputFiles(), key=lambda path: f"/{parts.path}/" not in path)  # most rows are in the base
         files = [path.rpartition("/")[2] for path in found]
         if not 0 < len(files) <= _NUMBERED:
             return _without(rows, places, parts.places).drop(*names)
@@ -226,7 +228,7 @@ class ParquetSink(MergingSink):
             grace: Seconds for which parts are retained in any case.
         """
         details = {
-            "path": parts.base,
+            "path": parts.path,
             "rows": parts.rows,
             "changes": dict(parts.changes),
             "deleted": dict(parts.deleted),
@@ -310,7 +312,7 @@ class ParquetSink(MergingSink):
             most: The number of these places, or more.
         """
         parts, names = Parts.of(dataset), _place_names(dataset)
-        parts = replace(parts, rows=self._row_count(parts.base)) if parts.rows is None else parts
+        parts = replace(parts, rows=self._row_count(parts.path)) if parts.rows is None else parts
         first = self._first_merged(parts, matches is not None)
         kept, merged = parts.paths[:first], parts.paths[first:]
         places = None if matches is None else _as_places(matches, names)
@@ -337,7 +339,7 @@ class ParquetSink(MergingSink):
                 deleted[places_path] = count
             else:
                 self.warehouse.store.remove(places_path)
-        return self.noted(dataset, dataset.details["schema"], Parts(parts.base, parts.rows, changes, deleted), dataset)
+        return self.noted(dataset, dataset.details["schema"], Parts(parts.path, parts.rows, changes, deleted), dataset)
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Remove parts that no note has, and former ones whose grace is over: else the next batch of the table does.
@@ -364,9 +366,9 @@ class ParquetSink(MergingSink):
     ) -> Dataset | None:
         """Write the base again if a tenth of its rows was replaced."""
         parts = Parts.of(dataset)
-        if not parts.deleted or (most is not None and self._size(parts.base) + sum(parts.changes.values()) > most):
+        if not parts.deleted or (most is not None and self._size(parts.path) + sum(parts.changes.values()) > most):
             return None
-        rows = self._row_count(parts.base) if parts.rows is None else parts.rows
+        rows = self._row_count(parts.path) if parts.rows is None else parts.rows
         if parts.places * _SHARE_OF_MAINTENANCE < rows:
             return None
         path = f"{self.path(dataset)}{_WHOLE}{uuid4().hex[:8]}"
@@ -381,7 +383,7 @@ class ParquetSink(MergingSink):
     def _first_merged(self, parts: "Parts", replaces_rows: bool) -> int:
         if self._mode is WriteMode.COPY_ON_WRITE and (replaces_rows or parts.deleted):
             return 0
-        sizes = [self._size(parts.base), *parts.changes.values()]
+        sizes = [self._size(parts.path), *parts.changes.values()]
         if self.writes_small_as_whole and sum(sizes) <= SMALL:
             return 0
         return first_merged(sizes, parts.places, parts.rows or 0)
@@ -446,7 +448,7 @@ class ParquetSink(MergingSink):
     def is_small(self, dataset: Dataset) -> bool:
         """Return whether the files are small."""
         parts = Parts.of(dataset)
-        return self._size(parts.base) + sum(parts.changes.values()) <= SMALL
+        return self._size(parts.path) + sum(parts.changes.values()) <= SMALL
 
 
 class _PartFiles(NewFiles):
@@ -474,41 +476,6 @@ class _PartFiles(NewFiles):
         changes = {**self._parts.changes, self.folder: sum(files.values())}
         parts = replace(self._parts, changes=changes)
         return self._sink.noted(self._dataset, self._dataset.details["schema"], parts, self._before)
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The directories of a table."""
-
-    base: str
-    """That of the base."""
-    rows: int | None = None
-    """The number of rows of the base, None where it was not asked for yet."""
-    changes: Mapping[str, int] = field(default_factory=dict)
-    """Those of the parts of changes in their order, and the bytes of each."""
-    deleted: Mapping[str, int] = field(default_factory=dict)
-    """Those of deleted places, and the number of these in each."""
-
-    @classmethod
-    def of(cls, dataset: Dataset) -> Self:
-        """Return the directories that a note has; those of earlier versions have a base alone."""
-        details = dataset.details
-        return cls(details["path"], details.get("rows"), details.get("changes", {}), details.get("deleted", {}))
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The directories of rows."""
-        return (self.base, *self.changes)
-
-    @property
-    def places(self) -> int:
-        """The number of deleted places."""
-        return sum(self.deleted.values())
-
-    @property
-    def directories(self) -> frozenset[str]:
-        """All of them."""
-        return frozenset((*self.paths, *self.deleted))
 
 
 def first_merged(sizes: Sequence[int], places: int, rows: int) -> int:

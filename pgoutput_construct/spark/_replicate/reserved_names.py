@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._replicate.column_rules import ColumnName
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 
 _LIST: Final = "list<"
 """How the types of arrays begin in a version."""

@@ -32,10 +32,12 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._directories import SHARED, STAGED
+from pgoutput_construct.lake._notes import Dataset, Warehouse
+from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._own_session import session_settings
-from pgoutput_construct.spark._replicate.dataset_names import SHARED
 from pgoutput_construct.spark._replicate.delta_sink import CLAIM, DeltaSink, mapped_names
 from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, entries_of
 from pgoutput_construct.spark._replicate.iceberg_sink import VERSION_SETTING, WAREHOUSE_PROPERTY, IcebergSink
@@ -49,7 +51,6 @@ from pgoutput_construct.spark._replicate.sink import (
     Retention,
     WriteOptions,
 )
-from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Version, Warehouse
 
 _DECIMAL: Final = re.compile(r"decimal128\((\d+, -?\d+)\)")
 _KINDS: Final = {"int16": "smallint", "int32": "int", "int64": "bigint", "float": "float", "double": "double"}

@@ -16,11 +16,12 @@ from pyspark.sql.types import StructType
 
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Dataset, Warehouse
+from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import POSITION
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, refusal
 from pgoutput_construct.spark._replicate.reserved_names import ReservedNames
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 from pgoutput_construct.spark._state.change_survey import KeyBounds
 from pgoutput_construct.spark._state.demands import Demand
 

@@ -5,12 +5,12 @@ from types import MappingProxyType
 from typing import Final
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Progress, Warehouse
 from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
 from pgoutput_construct.spark._replicate.shared_tables import SharedDelta, SharedIceberg
 from pgoutput_construct.spark._replicate.sink import DEFAULT_OPTIONS, PartitionField, Sink, WriteMode, WriteOptions
-from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
 from pgoutput_construct.stream.identifiers import normal_name
 
 _OURS: Final[Mapping[str, str]] = {

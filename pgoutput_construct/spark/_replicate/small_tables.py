@@ -22,6 +22,7 @@ from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.columnar import UNTYPED
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._execution import plain_errors, run_tasks
 from pgoutput_construct.spark._log_view.added_columns import MARK
 from pgoutput_construct.spark._log_view.change_columns import (
@@ -43,7 +44,6 @@ from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.parquet_sink import SMALL, ParquetSink
 from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, write_file
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import (
     counted_changes_arrow,

@@ -24,6 +24,8 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.changelog._index.planning import last_commit
+from pgoutput_construct.lake._directories import STAGED
+from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import (
     INSERT,
@@ -42,7 +44,6 @@ from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, STAT
 from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Sink
 from pgoutput_construct.spark._replicate.staging import TableChanges
 from pgoutput_construct.spark._replicate.table_history import END, intervals_after
-from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
 from pgoutput_construct.spark._state.demands import NO_DEMAND, OnMissing, demand_of
 from pgoutput_construct.spark._state.equality import exact_key

@@ -30,6 +30,8 @@ from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.columnar.column_masks import Mask, masked_batch
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
+from pgoutput_construct.lake._directories import STAGED
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark._execution import is_alive, plain_errors, reaches_files, reason_of, run_tasks, task_rows
 from pgoutput_construct.spark._heap import Heap, heap_of, shown_bytes
 from pgoutput_construct.spark._log_view.added_columns import MARK, escaped
@@ -37,7 +39,6 @@ from pgoutput_construct.spark._log_view.change_columns import DELETE, POSITION, 
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
-from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Warehouse
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import SegmentPart, decode_part, read_parts
 from pgoutput_construct.spark._source.task_plan import (

@@ -12,6 +12,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._replicate.batch_plan import Reporter, TableStep, UpdateMode
@@ -34,7 +35,6 @@ from pgoutput_construct.spark._replicate.staging import (
 from pgoutput_construct.spark._replicate.table_description import describe
 from pgoutput_construct.spark._replicate.table_history import record_history
 from pgoutput_construct.spark._replicate.table_write import appends_new_rows, write_new_rows, write_table
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing, report_missing
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing

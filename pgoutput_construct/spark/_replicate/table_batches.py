@@ -38,6 +38,7 @@ from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedCo
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog.reader import ChangeLog, identity_of
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.lake._notes import Dataset, Progress, note_name
 from pgoutput_construct.spark._log_view.added_columns import escaped_table
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table
@@ -52,6 +53,7 @@ from pgoutput_construct.spark._replicate.batch_plan import (
     obsolete_datasets,
 )
 from pgoutput_construct.spark._replicate.dataset_columns import escape_log
+from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.known_datasets import KnownDatasets
 from pgoutput_construct.spark._replicate.options import ReplicateOptions
 from pgoutput_construct.spark._replicate.sink import Sink
@@ -70,7 +72,6 @@ from pgoutput_construct.spark._replicate.warehouse_log import (
     register_warehouse,
     release_tables,
 )
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, note_name
 from pgoutput_construct.wire import Lsn, Timestamp
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
@@ -180,7 +181,7 @@ class WarehouseTables:
     @property
     def applied(self) -> int:
         """The seq up to which every table in no trouble has everything that ended in the log; -1 for none."""
-        return -1 if self._known.progress.applied is None else self._known.progress.applied
+        return self._known.progress.applied
 
     @property
     def least_seq(self) -> int:
@@ -253,7 +254,9 @@ class WarehouseTables:
         failing = waiting | self._known.failed.keys()
         removed = [
             each
-            for each in obsolete_datasets(tables, self._known.own, self._keep_dropped, self._known.progress.names)
+            for each in obsolete_datasets(
+                tables, self._known.own, self._keep_dropped, DatasetNames.of(self._known.progress)
+            )
             if each.version.oid not in failing
         ]
         self._known.remove(removed)
@@ -314,7 +317,7 @@ class WarehouseTables:
         mine, unknown = {table.relation_oid for table in tables}, dict(self._known.damaged)
         for table in log.opened.tables.values():
             for is_history in (False, True):
-                error = unknown.pop(note_name(self._known.progress.names.directory(table, is_history)), None)
+                error = unknown.pop(note_name(DatasetNames.of(self._known.progress).directory(table, is_history)), None)
                 is_due = table.relation_oid in mine and (self._history or not is_history)
                 if error is not None and is_due and table.qualified not in self._resync:
                     self._known.fail(table.relation_oid, table.qualified, error)
@@ -325,7 +328,7 @@ class WarehouseTables:
         """Note the tables that would have the name of another one's dataset."""
         owners = {name: each.version.oid for name, each in self._known.own.items()}
         ignores_case = self._sink.ignores_case(self._spark)
-        for table, error in self._known.progress.names.conflicts(tables, owners, ignores_case):
+        for table, error in DatasetNames.of(self._known.progress).conflicts(tables, owners, ignores_case):
             self._known.fail(table.relation_oid, table.qualified, error)
 
     def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool, tried: Collection[int]) -> None:

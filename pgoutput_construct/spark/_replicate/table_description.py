@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._execution import reason_of
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.table_comments import TABLE
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.equality import is_always_typed
 
 DESCRIBED: Final = "described"

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
+from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._execution import as_leaf, plain_errors
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import (
@@ -34,7 +35,6 @@ from pgoutput_construct.spark._replicate.dataset_columns import HISTORY, ROW_KEY
 from pgoutput_construct.spark._replicate.merge_statement import is_widened
 from pgoutput_construct.spark._replicate.sink import MergingSink, Sink
 from pgoutput_construct.spark._replicate.staging import TableChanges
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
 from pgoutput_construct.spark._state.demands import NO_DEMAND, Demand

@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
+from pgoutput_construct.lake._notes import Dataset, Moving
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.sink import Sink
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Moving
 from pgoutput_construct.spark._replicate.warehouse_reader import copy_missing, forget_missing
 
 

@@ -14,6 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pgoutput_construct.lake._notes import Dataset
+from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._execution import reaches_files
 from pgoutput_construct.spark._log_view.added_columns import MARK, escaped
 from pgoutput_construct.spark._log_view.change_columns import POSITION, column
@@ -28,7 +30,6 @@ from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
 from pgoutput_construct.spark._replicate.staging import TableChanges
 from pgoutput_construct.spark._replicate.table_comments import commented
 from pgoutput_construct.spark._replicate.table_description import comments_of, without_other_key
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
 from pgoutput_construct.spark._state.demands import OnMissing, demand_of

@@ -25,11 +25,12 @@ from pgoutput_construct.changelog.prune import needs_of
 from pgoutput_construct.changelog.reader import ChangeLog, identity_of
 from pgoutput_construct.changelog.registry import forget, readers, register
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.lake._notes import Dataset, Progress, Warehouse
+from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.column_rules import ColumnRules
-from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, Warehouse
+from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES, DatasetNames
 from pgoutput_construct.spark._source.micro_batches import first_needed_seq
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
@@ -245,7 +246,7 @@ def _differences(log: ChangeLog, progress: Progress | None) -> list[str]:
 
 def _plan(log: ChangeLog, warehouse: Warehouse, progress: Progress | None) -> Iterator[str]:
     """Yield what becomes of tables, as parts of a sentence."""
-    names = DEFAULT_NAMES if progress is None else progress.names
+    names = DEFAULT_NAMES if progress is None else DatasetNames.of(progress)
     present = (table for table in LogTables.from_log(log).tables.values() if not table.dropped)
     tables = {names.directory(table, is_history=False): table for table in present}
     lacking = {lack.relation_oid for lack in lacks_of(log.index)}

@@ -17,17 +17,18 @@ from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar.column_masks import Mask
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.spark._log_view.added_columns import escaped, escaped_table
 from pgoutput_construct.spark._log_view.change_columns import column, position, position_at
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.batch_plan import shape_of
 from pgoutput_construct.spark._replicate.column_rules import without_columns
 from pgoutput_construct.spark._replicate.dataset_columns import Naming, unescape_references
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.sinks import existing_sink
 from pgoutput_construct.spark._replicate.staging import masked_changes
 from pgoutput_construct.spark._replicate.warehouse_log import check_own
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, VersionShape, Warehouse
 from pgoutput_construct.spark._state.table_state import advance
 from pgoutput_construct.spark._verify.part_checksums import TEXTS
 from pgoutput_construct.spark.formats import check_format
@@ -55,7 +56,7 @@ def table_of_dataset(log: OpenLog, dataset: Dataset) -> Table:
                 raise OutdatedTableError(
                     f"{version.table} was renamed to {table.qualified} after the warehouse read it"
                 )
-            was, shape = version.shape, VersionShape.from_table(table)
+            was, shape = version.shape, shape_of(table)
             shape = replace(shape, added=was.added, copied=was.copied)
             if was.obstacle_to(shape) or was.widened_in(shape):
                 raise OutdatedTableError(f"{version.table} was altered or copied again after the warehouse read it")

@@ -21,13 +21,13 @@ from pgoutput_construct.changelog._notes.confirmation_note import reached_lsn
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.spark._execution import plain_errors, reason_of
 from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._own_session import active_session, own_session
 from pgoutput_construct.spark._replicate.column_layout import ColumnLayout
 from pgoutput_construct.spark._replicate.column_rules import ColumnRules, RuledLog
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
 from pgoutput_construct.spark._verify.expected_rows import (
     OutdatedTableError,
     WarehouseTable,

@@ -12,19 +12,11 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_type
 
 import pgoutput_construct as pgo
+from pgoutput_construct.lake._notes import Dataset, Moving, Progress, Unnoted, Warehouse
+from pgoutput_construct.lake._versions import Version, VersionShape, is_wider
 from pgoutput_construct.spark._replicate.batch_plan import aside_directory, obsolete_datasets
 from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES
 from pgoutput_construct.spark._replicate.merge_statement import is_widened
-from pgoutput_construct.spark._replicate.warehouse_notes import (
-    Dataset,
-    Moving,
-    Progress,
-    Unnoted,
-    Version,
-    VersionShape,
-    Warehouse,
-    is_wider,
-)
 from pgoutput_construct.spark.formats import FORMATS, format_settings
 from tests.spark.histories import table_of
 
@@ -140,7 +132,6 @@ def test_versions_in_commits(tmp_path: Path) -> None:
         text = warehouse.commit_text(version)
         assert Warehouse(tmp_path / "wh").version_of_commit(text) == version
         assert json.loads(text)["last"] == {"commit_lsn": "2/0", "seq": 4} and len(text) < 300
-    assert warehouse.version_of_commit(json.dumps(VERSION.to_json())) == VERSION  # as earlier versions wrote it
     (tmp_path / "wh" / "_shapes").rename(tmp_path / "away")
     with pytest.raises(pgo.PgoutputError, match=r"unreadable metadata of a commit: .*: replicate --resync TABLE"):
         warehouse.version_of_commit(warehouse.commit_text(wide))
@@ -160,14 +151,6 @@ def test_versions_in_commits_at_the_same_time(tmp_path: Path) -> None:
         with ThreadPoolExecutor(2) as pool:
             found = [each.result() for each in [pool.submit(text) for _ in range(2)]]
         assert [warehouse.version_of_commit(each) for each in found] == [VERSION] * 2
-
-
-@pytest.mark.parametrize("name", ["select", "a$b"])
-def test_names_of_earlier_versions(name: str, tmp_path: Path) -> None:
-    """They left out double quotes that are printed now: such a table is found, and is not one that was renamed."""
-    noted = json.dumps(VERSION.to_json() | {"table": f"public.{name}"})
-    earlier = Warehouse(tmp_path).version_of_commit(noted)
-    assert earlier.table == f'public."{name}"'
 
 
 def test_formats() -> None:

@@ -9,12 +9,12 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import read_current, read_history, replicate
 from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop

@@ -12,13 +12,13 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.lake._directories import STAGED
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._log_view.added_columns import escaped_table
 from pgoutput_construct.spark._replicate import read_current, read_history, read_missing, replicate
 from pgoutput_construct.spark._replicate.column_rules import ColumnRules
 from pgoutput_construct.spark._replicate.staging import masked_changes
-from pgoutput_construct.spark._replicate.warehouse_notes import STAGED
 from pgoutput_construct.spark._verify import TableVerdict, VerifyOptions, verify
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop

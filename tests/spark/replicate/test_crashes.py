@@ -17,6 +17,9 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.lake._directories import STAGED
+from pgoutput_construct.lake._notes import Dataset, Warehouse
+from pgoutput_construct.lake._parquet_parts import Parts
 from pgoutput_construct.spark._replicate import (
     few_rows,
     iceberg_sink,
@@ -25,8 +28,6 @@ from pgoutput_construct.spark._replicate import (
     replicate,
     step_writer,
 )
-from pgoutput_construct.spark._replicate.parquet_sink import Parts
-from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Warehouse
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
 from tests.table_formats import ALL_FORMATS

@@ -11,9 +11,9 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark._replicate import read_current, replicate
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.postgres.shop import Shop
 from tests.spark.histories import table_of
 from tests.spark.logs import write_orders

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 
 from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark import Retention, maintain, read_current, replicate
 from pgoutput_construct.spark._replicate import delta_sink, table_write
 from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable
@@ -21,7 +22,6 @@ from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from pgoutput_construct.spark._replicate.few_rows import FewRows
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.crashes import Moment, before, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal

@@ -8,10 +8,10 @@ import pytest
 
 from pgoutput_construct.changelog import registry
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark import open_log, read_current, replicate
 from pgoutput_construct.spark._replicate import Batch, staging
 from pgoutput_construct.spark._replicate.batch_plan import BatchProgress
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
 from tests.spark.logs import orders_after, write_orders

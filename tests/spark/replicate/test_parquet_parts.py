@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import pgoutput_construct as pgo
 from pgoutput_construct import lake
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.spark import MaintenanceReport, Retention, maintain, read_current, replicate
 from pgoutput_construct.spark._replicate import read_history
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink, first_merged
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import ROUNDS, TABLES, check_equal

@@ -11,6 +11,7 @@ import pytest
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark._replicate import (
     Batch,
     Retention,
@@ -23,7 +24,6 @@ from pgoutput_construct.spark._replicate import (
 from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.wire import Lsn
 from tests.crashes import after, before, killed
 from tests.postgres.shop import Shop

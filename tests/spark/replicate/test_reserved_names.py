@@ -12,6 +12,8 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.lake._notes import Dataset, Warehouse
+from pgoutput_construct.lake._versions import Version, VersionShape
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import read_current, read_history, replicate
 from pgoutput_construct.spark._replicate import Batch
@@ -25,7 +27,6 @@ from pgoutput_construct.spark._replicate.reserved_names import (
     ReservedNames,
 )
 from pgoutput_construct.spark._replicate.sink import WriteOptions
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, VersionShape, Warehouse
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from pgoutput_construct.stream.identifiers import quote_identifier
 from tests.postgres.shop import Shop

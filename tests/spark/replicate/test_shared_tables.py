@@ -11,15 +11,16 @@ from pyspark.sql import types as T  # noqa: N812 - as Spark's documentation has 
 import pgoutput_construct as pgo
 from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.lake._directories import SHARED as SHARED_MARK
+from pgoutput_construct.lake._notes import Dataset, Warehouse
+from pgoutput_construct.lake._versions import Version, VersionShape
 from pgoutput_construct.postgres import fetch_table, snapshot
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import Batch, Retention, maintain, read_current, replicate
-from pgoutput_construct.spark._replicate.dataset_names import SHARED as SHARED_MARK
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.shared_tables import SharedDelta, SharedIceberg, SharedTables
 from pgoutput_construct.spark._replicate.sink import WriteOptions
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, VersionShape, Warehouse
 from pgoutput_construct.spark._verify import verify
 from tests.crashes import Moment, after, before, killed
 from tests.postgres.shop import Shop

@@ -10,6 +10,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark import open_log, read_current, replicate
 from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import Table
@@ -17,7 +18,6 @@ from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedTable, stage, staging, staging_tasks
 from pgoutput_construct.spark._replicate.table_description import comments_of
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._source.task_plan import ReaderColumns
 from tests.spark.logs import log_options, write_log
 

@@ -12,11 +12,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import open_log, read_table, write_tables
 from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from pgoutput_construct.wire import Lsn
 from tests.crashes import before, killed

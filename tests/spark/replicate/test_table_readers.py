@@ -13,7 +13,7 @@ import pytest
 
 from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.spark._log_view.replicated_tables import directory_name
+from pgoutput_construct.lake._directories import directory_name
 from pgoutput_construct.spark._replicate import read_current, replicate
 from tests.postgres.shop import Shop
 from tests.spark.replicate import table_readers

@@ -15,11 +15,11 @@ from pyspark.errors import PythonException
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._log_view import log_tables
 from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate, staging
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.postgres.shop import PUBLICATION, Shop, wait_until
 from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
 

@@ -1,7 +1,6 @@
-"""The notes of a warehouse: which datasets it has, up to which seq of the log each is, and the shape of its table."""
+"""The notes of a warehouse: how far it has come, and which datasets it has."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -16,14 +15,11 @@ from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import Address, LogStore
 from pgoutput_construct.changelog.reader import LogIdentity
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition, Table, table_of_directory
-from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES, HISTORY_SUFFIX, SCHEMA, TABLE, DatasetNames
+from pgoutput_construct.lake._directories import HISTORY_SUFFIX, SCHEMA, TABLE, table_of_directory
+from pgoutput_construct.lake._versions import NOWHERE, Version, VersionShape
 from pgoutput_construct.stream.identifiers import normal_name, qualified_name
 from pgoutput_construct.wire import Lsn
 
-STAGED: Final = "_staged"
-"""The directory of staged changes: no table's, and no schema's, whose directories have no underscore first."""
-_NOWHERE: ChangePosition = (-1, -1)
 _FOLDER: Final = "_datasets"
 _SHAPES: Final = "_shapes"
 _PROGRESS: Final = "_warehouse.json"
@@ -31,153 +27,6 @@ _LONGEST: Final = 200  # bytes of a note's name: file systems take 255
 _AT_ONCE: Final = 8
 _DIGITS: Final = 32  # of SHA-256, in hexadecimal: 128 bits
 _SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
-
-
-_DECIMAL: Final = re.compile(r"decimal128\((\d+), (-?\d+)\)")
-_WIDER: Final = {("int16", "int32"), ("int16", "int64"), ("int32", "int64"), ("float", "double")}
-"""Types of Arrow, and wider ones, that formats alter a column to."""
-
-
-def is_wider(kind: str, former: str) -> bool:
-    """Return whether a type of Arrow is a wider one, which holds all values of the former one as they are."""
-    now, was = _DECIMAL.fullmatch(kind), _DECIMAL.fullmatch(former)
-    if now and was:
-        return now[2] == was[2] and int(now[1]) > int(was[1])
-    return (former, kind) in _WIDER
-
-
-@dataclass(frozen=True)
-class VersionShape:
-    """How a table was described: what decides whether its rows can be brought up to date by changes."""
-
-    columns: Mapping[str, str]
-    """All columns that it ever had in the log, and their types."""
-    current: tuple[str, ...]
-    """The present ones."""
-    key_columns: tuple[str, ...]
-    """Those of its replica identity."""
-    replica_identity: str
-    """As relreplident in pg_class."""
-    copy: int | None
-    """The seq of the copy that its state begins with; None for none."""
-    numbers: Mapping[str, int] = field(default_factory=dict)
-    """The attribute numbers of columns (pg_attribute.attnum), as far as they are known; of a history's also those
-    that the log no longer has.
-    """
-    rules: Mapping[str, str] = field(default_factory=dict)
-    """What was made of columns: excluded, renamed to this name, or how their values are masked (``Rule.label``)."""
-    added: tuple[str, ...] | None = None
-    """The columns that the dataset has in addition to the table's, as replays call them; None for those of a history,
-    and of a table that an earlier version wrote (``dataset_columns.STATE``).
-    """
-    copied: tuple[str, ...] = ()
-    """Those of ``current`` that are copies of columns of changes (``Table.copied``)."""
-
-    @classmethod
-    def from_table(cls, table: Table) -> Self:
-        """Return the shape of a table as the log has it."""
-        columns = {field.name: str(field.type) for field in table.columns}
-        copy = table.base.copy.seq if table.base else None
-        identity = table.key_columns, table.replica_identity
-        return cls(columns, table.current, *identity, copy, table.numbers, table.rules, copied=tuple(table.copied))
-
-    def renamed_in(self, later: "VersionShape") -> dict[str, str]:
-        """Return the later names of renamed columns, by their names here.
-
-        A dropped one, whose name another one has later, is called ``name_dropped_number``, as in ``Table``.
-        """
-        names = {number: name for name, number in later.numbers.items()}
-        found = {}
-        for name, number in self.numbers.items():
-            if number not in names and later.numbers.get(name, number) != number:
-                names[number] = f"{name}_dropped_{number}"
-            if names.get(number, name) != name:
-                found[name] = names[number]
-        return found
-
-    def continuing(self, before: "VersionShape") -> Self:
-        """Return the shape with the numbers of an earlier one's columns, under their present names."""
-        renamed = before.renamed_in(self)
-        earlier = {renamed.get(name, name): number for name, number in before.numbers.items()}
-        return replace(self, numbers={**earlier, **self.numbers})
-
-    def added_in(self, later: "VersionShape") -> tuple[str, ...]:
-        """Return the columns that were added since; columns may have been dropped."""
-        was, now = self._own_columns, later._own_columns
-        return now[len(tuple(name for name in was if name in now)) :]
-
-    @property
-    def _own_columns(self) -> tuple[str, ...]:
-        return tuple(name for name in self.current if name not in self.copied)
-
-    def widened_in(self, later: "VersionShape") -> tuple[str, ...]:
-        """Return the columns whose type was made wider since: it holds all former values as they were."""
-        return tuple(name for name, kind in self.columns.items() if is_wider(later.columns.get(name, kind), kind))
-
-    def obstacle_to(self, later: "VersionShape") -> str:
-        """Return why changes alone do not lead to a later shape; "" if they do.
-
-        A renamed, or dropped and re-created, column has another name or order; one of another type other values.
-        """
-        renamed = ", ".join(f"{name!r} to {now!r}" for name, now in self.renamed_in(later).items())
-        found = {
-            "it was copied again": self.copy != later.copy,
-            f"columns were renamed: {renamed}": bool(renamed),
-            "columns are excluded, masked or renamed in another way": self.has_other_rules(later),
-            "it has other metadata columns": (self.added, self.copied) != (later.added, later.copied),
-        }
-        return next((reason for reason, is_so in found.items() if is_so), "") or self._column_obstacle_to(later)
-
-    def _column_obstacle_to(self, later: "VersionShape") -> str:
-        was_own, own = self._own_columns, later._own_columns
-        kept = tuple(name for name in was_own if name in own)
-        if own[: len(kept)] != kept:
-            return "its columns have another order"
-        added, widened = self.added_in(later), self.widened_in(later)
-        known = {name: kind for name, kind in later.columns.items() if name not in added}
-        for name in sorted(known.keys() | self.columns.keys()):
-            was, now = self.columns.get(name), known.get(name)
-            if was != now and name not in widened:
-                return f"the column {name!r} is {now or 'not known'}, and was {was or 'not known'}"
-        return ""
-
-    def has_other_rules(self, later: "VersionShape") -> bool:
-        """Return whether columns are to be excluded, masked or renamed in another way than they were written."""
-        renamed, now = self.renamed_in(later), later.rules
-        was = {renamed.get(name, name): rule for name, rule in self.rules.items()}
-        columns = {renamed.get(name, name) for name in self.columns}
-        return any(was.get(name, "") != now[name] for name in now if name in columns) or any(
-            now.get(name, "") != was[name] for name in was if name in later.columns
-        )
-
-
-@dataclass(frozen=True)
-class Version:
-    """The state of a table in a dataset. It is written with the data, in one commit."""
-
-    table: str
-    """Schema and name, as SQL writes them."""
-    oid: int
-    """The table's OID."""
-    batch: int
-    """The number of the batch that wrote it."""
-    seq: int
-    """Everything that ended in the log up to this seq is in it."""
-    last: ChangePosition
-    """The position of the last change that the log had of the table."""
-    shape: VersionShape
-    """How the table was described."""
-
-    @classmethod
-    def from_table(cls, table: Table, batch: int, seq: int) -> Self:
-        """Return the version of a table as a log has it, up to ``seq``."""
-        last = max((each.last for each in table.identities), default=_NOWHERE)
-        return cls(table.qualified, table.relation_oid, batch, seq, last, VersionShape.from_table(table))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values that a person can read."""
-        commit_lsn, place = self.last
-        return asdict(self) | {"last": {"commit_lsn": str(Lsn(commit_lsn)) if commit_lsn >= 0 else None, "seq": place}}
 
 
 @dataclass(frozen=True)
@@ -188,21 +37,26 @@ class _LastNote:
 
 @dataclass(frozen=True, kw_only=True)
 class _VersionNote:
-    """A version as ``Version.to_json`` and ``Warehouse.commit_text`` write it."""
+    """A version as ``Version.to_json`` writes it, without its shape."""
 
     table: str
     oid: int
     batch: int
     seq: int
     last: _LastNote
-    shape: VersionShape | str
 
     def version(self, shape: VersionShape) -> Version:
         """Return the version; raise PgoutputError if the name of its table is not one of SQL."""
         lsn = self.last.commit_lsn
-        last = (_NOWHERE[0] if lsn is None else int(lsn), self.last.seq)
-        # Earlier versions wrote keywords, and names with a dollar sign, without quotes.
+        last = (NOWHERE[0] if lsn is None else int(lsn), self.last.seq)
         return Version(normal_name(self.table), self.oid, self.batch, self.seq, last, shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CommitNote(_VersionNote):
+    """That of ``Warehouse.commit_text``, which has the name of its shape."""
+
+    shape: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +103,7 @@ class Unnoted(NamedTuple):
 
     def to_dataset(self) -> "Dataset":
         """Return the dataset as far as it is known, without columns."""
-        version = Version(self.table, self.oid, 0, -1, _NOWHERE, _NO_SHAPE)
+        version = Version(self.table, self.oid, 0, -1, NOWHERE, _NO_SHAPE)
         return Dataset(self.directory, version, is_history=self.is_history)
 
 
@@ -271,10 +125,10 @@ class Progress:
     """The prefix of added columns."""
     troubled: Mapping[str, str] = field(default_factory=dict)
     """Tables that were not brought up to date, each with the reason."""
-    applied: int | None = None
+    applied: int = -1
     """The last seq of the last batch: every table without an own seq has everything that ended by then."""
     log: LogIdentity | None = None
-    """The log of the tables; None in a note of an earlier version."""
+    """The log of the tables; None before the first batch."""
     adopted: int = 0
     """Datasets that batches up to this one wrote are of an earlier log."""
     reader: str = ""
@@ -309,26 +163,23 @@ class Progress:
     """Whether all files have timestamps in microseconds, or those that have not were reported."""
 
     @classmethod
-    def read(cls, store: LogStore) -> Self | None:
+    def read(cls, store: LogStore, exact: bool = True) -> Self | None:
         """Read that of a warehouse, None if it has none; raises ChangeLogError if it is damaged."""
         remedy = "choose another warehouse, or remove the file: the tables are then written again from the log"
-        known = read_note(store, _PROGRESS, cls, what="invalid metadata of a warehouse", remedy=remedy, exact=True)
-        is_earlier = known is not None and known.applied is None and known.done  # of an earlier version
-        return replace(known, applied=known.seq) if known is not None and is_earlier else known
+        return read_note(store, _PROGRESS, cls, what="invalid metadata of a warehouse", remedy=remedy, exact=exact)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values that a person can read."""
         return asdict(self)
 
     @property
-    def names(self) -> DatasetNames:
-        """The names of its datasets."""
-        return DatasetNames(self.namespace, self.table_name, self.schema_column)
+    def has_own_names(self) -> bool:
+        """Whether its datasets have other names than their tables."""
+        return (self.namespace, self.table_name, self.schema_column) != (SCHEMA, TABLE, "")
 
     def to_seq(self, version: Version) -> int:
         """Return the seq up to which a dataset has everything that ended in the log."""
-        applied = -1 if self.applied is None else self.applied
-        return max(version.seq, self.own_seqs.get(version.oid, applied))
+        return max(version.seq, self.own_seqs.get(version.oid, self.applied))
 
     def is_foreign(self, version: Version) -> bool:
         """Return whether a dataset is of an earlier log."""
@@ -361,8 +212,12 @@ class NoteOwner(NamedTuple):
 class Warehouse:
     """The directory, or the URL in an object store, that holds the datasets of a log."""
 
-    def __init__(self, address: Address | LogStore) -> None:
-        """Name a warehouse, which need not exist yet; raises ChangeLogError for an invalid address."""
+    def __init__(self, address: Address | LogStore, exact: bool = True) -> None:
+        """Name a warehouse, which need not exist yet; raises ChangeLogError for an invalid address.
+
+        With ``exact``, notes with fields that are not known here are refused: whoever writes them would lose these.
+        """
+        self._exact = exact
         self.store = open_store(address, private=False)  # as Spark writes its tables
         self.path = spark_path(self.store)
         self._written_shapes = set[str]()
@@ -380,7 +235,7 @@ class Warehouse:
 
     def progress(self) -> Progress | None:
         """Return how far it has come, None where there is no warehouse; raises PgoutputError for a damaged note."""
-        return Progress.read(self.store)
+        return Progress.read(self.store, self._exact)
 
     def existing_progress(self) -> Progress:
         """Return how far it has come; raises PgoutputError where there is no warehouse, or its note is damaged."""
@@ -472,19 +327,17 @@ class Warehouse:
         return json.dumps(content)
 
     def version_of_commit(self, text: str) -> Version:
-        """Return the version in the metadata of a commit; earlier versions wrote the shape itself into them.
+        """Return the version in the metadata of a commit.
 
         Raises PgoutputError if they cannot be parsed, or the file of its shape is missing, damaged or cannot be read.
         """
         remedy = "write the table from scratch: replicate --resync TABLE (resync=)"
         what = f"unreadable metadata of a commit: {text!r:.80}"
         try:
-            note = from_json(_VersionNote, parse_json(text), exact=True)
+            note = from_json(_CommitNote, parse_json(text), exact=True)
             version = note.version(_NO_SHAPE)
         except ValueError as error:
             raise PgoutputError(f"{self.store}: {what}: {error}; {remedy}") from None
-        if not isinstance(note.shape, str):
-            return replace(version, shape=note.shape)
         name = _shape_name(note.shape)
         shape = read_note(self.store, name, VersionShape, what=what, remedy=remedy, exact=True)
         if shape is None:
@@ -495,7 +348,7 @@ class Warehouse:
         """Return the owner of a note by its name alone, which templates of names make another one."""
         directory = note.removeprefix(f"{_FOLDER}/").removesuffix(".json")
         own, progress = directory.removesuffix(HISTORY_SUFFIX), self.progress()
-        if progress is not None and progress.names != DEFAULT_NAMES:
+        if progress is not None and progress.has_own_names:
             return NoteOwner(note, False)
         try:
             return NoteOwner(qualified_name(*table_of_directory(own)), own != directory)
@@ -509,7 +362,7 @@ class Warehouse:
     def _dataset(self, name: str) -> Dataset | None:
         what = "the note of a table, or of its history, is damaged"
         remedy = "remove the file, or give replicate --resync TABLE (resync=): the table is then written again"
-        note = read_note(self.store, name, _DatasetNote, what=what, remedy=remedy, exact=True)
+        note = read_note(self.store, name, _DatasetNote, what=what, remedy=remedy, exact=self._exact)
         if note is None:
             return None
         try:
