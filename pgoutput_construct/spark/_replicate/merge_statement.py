@@ -17,9 +17,10 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_type
 
 from pgoutput_construct.changelog._facts.copies import snapshot_command
-from pgoutput_construct.lake._versions import VersionShape
+from pgoutput_construct.lake._versions import VersionShape, is_wider
 from pgoutput_construct.spark._execution import error_text
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import POSITION, column, merge_untyped, quoted, text_array
@@ -33,13 +34,6 @@ _THERE: Final = "pgoutput_changed_rows"
 """Those of rows that the table has."""
 _BROADCAST: Final = 200_000
 """The most changes that are broadcast to the tasks that read a table."""
-_WIDER: Final = {
-    (T.ShortType, T.IntegerType),
-    (T.ShortType, T.LongType),
-    (T.IntegerType, T.LongType),
-    (T.FloatType, T.DoubleType),
-}
-"""Types, and wider ones: those of ``lake/_versions.is_wider``."""
 _EPOCH: Final = datetime(1970, 1, 1)
 _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
 _LOST: Final = "s._key IS NULL"
@@ -172,10 +166,8 @@ def _alterations(table: str, there: T.StructType, target: T.StructType, drop: bo
 
 
 def is_widened(was: T.DataType, now: T.DataType) -> bool:
-    """Return whether a type is a wider one, to which formats alter a column without writing its rows."""
-    if isinstance(was, T.DecimalType) and isinstance(now, T.DecimalType):
-        return was.scale == now.scale and was.precision < now.precision
-    return (type(was), type(now)) in _WIDER
+    """Return whether a type is a wider one than a column had (``is_wider``)."""
+    return is_wider(str(to_arrow_type(now)), str(to_arrow_type(was)))
 
 
 def with_moved_values(
