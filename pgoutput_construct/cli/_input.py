@@ -39,7 +39,7 @@ _LONGEST_DOUBT: Final = 4096
 _PRINTABLE: Final = frozenset([*range(32, 127), *b"\t\r"])
 
 
-class _Reading(NamedTuple):
+class _CountedInput(NamedTuple):
     """The messages of an input, and a function that returns the fraction that has been read (None if unknown)."""
 
     messages: Iterator[Decoded]
@@ -49,7 +49,7 @@ class _Reading(NamedTuple):
 @contextmanager
 def open_reading(
     path: str, form: str, given: Mapping[str, Any], warn: Callable[[str], object], before_wait: Callable[[], object]
-) -> Iterator[_Reading]:
+) -> Iterator[_CountedInput]:
     """Open an input.
 
     Args:
@@ -68,9 +68,9 @@ def open_reading(
     with open_source(path, before_wait) as source:
         chosen = _recognize(source) if form == "auto" else form
         if chosen == "hex":
-            yield _Reading(_read_hex(source, given), source.done)
+            yield _CountedInput(_read_hex(source, given), source.done)
         else:
-            yield _Reading(read_recvlogical(source, choose(given), warn), source.done)
+            yield _CountedInput(read_recvlogical(source, choose(given), warn), source.done)
 
 
 def _recognize(source: "ByteSource") -> str:
@@ -113,7 +113,7 @@ def _chosen(source: "ByteSource", given: Mapping[str, Any], known: Mapping[str, 
         raise PgoutputError(f"{source.name}: {error}") from error
 
 
-def _open_change_log(path: str, given: Mapping[str, Any]) -> _Reading:
+def _open_change_log(path: str, given: Mapping[str, Any]) -> _CountedInput:
     require("cli", "changelog")
     from pgoutput_construct.changelog import ChangeLog
 
@@ -121,7 +121,7 @@ def _open_change_log(path: str, given: Mapping[str, Any]) -> _Reading:
     count, total = [0], len(log)
     layouts = {segment.name: choose(given, segment.options.layout()) for segment in log.segments}
     messages = _read_change_log(log, layouts, count)
-    return _Reading(messages, lambda: count[0] / total if total else None)
+    return _CountedInput(messages, lambda: count[0] / total if total else None)
 
 
 def _read_change_log(log: Any, layouts: Mapping[str, Mapping[str, Any]], count: list[int]) -> Iterator[Decoded]:

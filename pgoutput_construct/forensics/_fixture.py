@@ -163,7 +163,7 @@ def fixture(
     if key is not None:
         touches = blame(opened, next(iter(tables)), key)
         seqs = {touch.seq for touch in touches if touch.op not in (SNAPSHOT, MISSING)}
-    selection = _Selection(frozenset(oids) if tables else None, seqs, dict(where or {}))
+    selection = _ChosenChanges(frozenset(oids) if tables else None, seqs, dict(where or {}))
     rows = [*_ended(opened, xids, since, until)]
     if missing := {*xids} - {row["xid"] for row in rows}:
         raise ChangeLogError(f"{opened.store}: no transaction has xid {min(missing)}: pgoutput tail shows them")
@@ -176,7 +176,7 @@ def fixture(
 
 
 @dataclass(frozen=True)
-class _Selection:
+class _ChosenChanges:
     """Which changes are requested."""
 
     oids: frozenset[int] | None
@@ -237,7 +237,7 @@ class _Cutter:
     """Reads the messages of some transactions."""
 
     def __init__(
-        self, log: ChangeLog, tables: LoggedTables, rows: Sequence[Mapping[str, Any]], selection: _Selection
+        self, log: ChangeLog, tables: LoggedTables, rows: Sequence[Mapping[str, Any]], selection: _ChosenChanges
     ) -> None:
         self._log, self._tables, self._selection = log, tables, selection
         self._segments = SegmentTables(log)

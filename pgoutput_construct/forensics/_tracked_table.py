@@ -258,7 +258,7 @@ class LoggedTables:
         self._readings = table_readings(log.index)
         self._lineage = lineage_of(log.index)
         names = {oid: _latest_name(several, self._of(oid), self._lineage) for oid, several in self._by_oid.items()}
-        self._names = {oid: full_name(_Named(*name)) for oid, name in names.items()}
+        self._names = {oid: full_name(_TableName(*name)) for oid, name in names.items()}
 
     def _of(self, oid: int) -> Sequence[TableReading]:
         return self._readings.get(oid, ())
@@ -299,6 +299,6 @@ class LoggedTables:
         return [self.table(oid) for oid in found]
 
 
-class _Named(NamedTuple):
+class _TableName(NamedTuple):
     namespace: str
     name: str

@@ -70,7 +70,7 @@ def qualified_name(namespace: str, name: str) -> str:
     return f"{quote_identifier(namespace or 'pg_catalog')}.{quote_identifier(name)}"
 
 
-class _Named(Protocol):
+class _NamedTable(Protocol):
     @property
     def namespace(self) -> str: ...
 
@@ -78,7 +78,7 @@ class _Named(Protocol):
     def name(self) -> str: ...
 
 
-def full_name(named: _Named) -> str:
+def full_name(named: _NamedTable) -> str:
     """Return the ``qualified_name`` of an object with a namespace and a name, such as a Relation or a Type."""
     return qualified_name(named.namespace, named.name)
 

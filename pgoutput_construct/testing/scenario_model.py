@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pgoutput_construct.testing.scenario_alterations import Alteration
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable
 
-__all__ = ["Effect", "Level", "Model", "Running"]
+__all__ = ["Effect", "Model", "Running", "Subtransaction"]
 
 
 class Effect(NamedTuple):
@@ -22,7 +22,7 @@ class Effect(NamedTuple):
 
 
 @dataclass(eq=False)
-class Level:
+class Subtransaction:
     """A subtransaction that is neither released nor rolled back."""
 
     xid: int
@@ -36,7 +36,7 @@ class Running:
 
     xid: int
     effects: list[Effect] = field(default_factory=list)
-    levels: list[Level] = field(default_factory=list)
+    levels: list[Subtransaction] = field(default_factory=list)
     keys: dict[int, set[tuple[Any, ...]]] = field(default_factory=dict)
     """By table OID: the keys of the rows that it has locked until its end; ROLLBACK TO does not release them here."""
     whole: set[int] = field(default_factory=set)

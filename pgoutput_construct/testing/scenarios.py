@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from pgoutput_construct.stream.transaction_reader import ABORTED, COMMITTED, ROLLED_BACK
 from pgoutput_construct.testing.scenario_alterations import Alteration, alteration, trigger
 from pgoutput_construct.testing.scenario_changes import ScenarioChanges
-from pgoutput_construct.testing.scenario_model import Level, Running
+from pgoutput_construct.testing.scenario_model import Running, Subtransaction
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable, create_types
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.messages import PgoutputMessage  # noqa: TC001 - typing.get_type_hints() finds it
 from pgoutput_construct.wire.protocol import StreamStartFirstSegment
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["Outcome", "Scenario", "scenarios"]
+__all__ = ["Scenario", "TransactionEnd", "scenarios"]
 
 _LONGEST: Final = 10
 """The most steps of a scenario, before open transactions are ended."""
 
 
-class Outcome(NamedTuple):
+class TransactionEnd(NamedTuple):
     """How a transaction ended; ``outcome`` is one of those in ``stream.transaction_reader``."""
 
     xid: int
@@ -49,7 +49,7 @@ class Scenario:
     """The messages in the order of the stream, each with its LSN."""
     rows: dict[str, list[Row]]
     """The expected rows of each table at the end, by its name then."""
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[TransactionEnd, ...]
     """The outcomes of the transactions, in the order of their ends."""
     said: tuple[str, ...]
     """Of committed transactions, the names of origins, and the prefixes and contents of logical messages."""
@@ -107,7 +107,7 @@ class _Machine(ScenarioChanges):
         self.alterations: list[tuple[int, Alteration]] = []
         self.open: list[Running] = []
         self.prepared: list[Running] = []
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[TransactionEnd] = []
         self.said: list[str] = []
 
     def steps(self) -> list[Callable[[], None]]:
@@ -170,7 +170,7 @@ class _Machine(ScenarioChanges):
         lsn, end, time = running.prepare["end_lsn"], record["end_lsn"], record["commit_time"]
         times = {"prepare_time": running.prepare["prepare_time"], "rollback_time": time}
         self.send(end, m.RollbackPrepared(prepare_end_lsn=lsn, rollback_end_lsn=end, **times, **names))
-        self.outcomes.append(Outcome(running.xid, names["gid"], ROLLED_BACK, lsn, end, time))
+        self.outcomes.append(TransactionEnd(running.xid, names["gid"], ROLLED_BACK, lsn, end, time))
         return self.model.end(running)
 
     def segment(self) -> None:
@@ -194,7 +194,7 @@ class _Machine(ScenarioChanges):
         if what == 1 and running.levels:
             running.release()
         elif what > 1 and len(running.levels) < 3:
-            running.levels.append(Level(self.next_xid()))
+            running.levels.append(Subtransaction(self.next_xid()))
 
     def roll_back_to(self) -> None:
         """Roll back a subtransaction, and with it those inside it."""
@@ -209,7 +209,7 @@ class _Machine(ScenarioChanges):
         what = self.draw(st.integers(0, 3))
         if what == 3:
             lsn, time = self.abort(running.xid, running.xid)
-            self.outcomes.append(Outcome(running.xid, None, ABORTED, lsn, lsn, time))
+            self.outcomes.append(TransactionEnd(running.xid, None, ABORTED, lsn, lsn, time))
             self.model.end(running)
         elif what == 2:
             self.say_prepared(running)
@@ -227,7 +227,7 @@ class _Machine(ScenarioChanges):
 
     def commit(self, running: Running, gid: str | None, record: dict[str, Any]) -> None:
         numbers = record["commit_lsn"], record["end_lsn"], record["commit_time"]
-        self.outcomes.append(Outcome(running.xid, gid, COMMITTED, *numbers))
+        self.outcomes.append(TransactionEnd(running.xid, gid, COMMITTED, *numbers))
         self.said += running.said
         self.model.commit(running)
 

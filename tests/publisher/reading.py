@@ -11,7 +11,7 @@ from pgoutput_construct.stream.rows import RowChange, RowReader
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.transaction_reader import EndedTransaction
 from pgoutput_construct.testing.scenario_alterations import STATEMENTS, Alteration
-from pgoutput_construct.testing.scenarios import Outcome, Scenario
+from pgoutput_construct.testing.scenarios import Scenario, TransactionEnd
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.messages import Binary
 from pgoutput_construct.wire.protocol import RelationColumnFlags, ReplicationOptions
@@ -32,7 +32,7 @@ class Reading:
 
     rows: Rows = field(default_factory=dict)
     """The rows of each table that has some, in an order of their own."""
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[TransactionEnd] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     """Names of origins, and prefixes and contents of messages."""
     types: set[tuple[str, str]] = field(default_factory=set)
@@ -97,9 +97,9 @@ def _known(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in sorted(row.items()) if value is not None}
 
 
-def _outcome(ended: EndedTransaction) -> Outcome:
+def _outcome(ended: EndedTransaction) -> TransactionEnd:
     numbers: Any = ended.commit_lsn, ended.end_lsn, ended.time
-    return Outcome(ended.transaction.xid, ended.transaction.gid, ended.outcome, *numbers)
+    return TransactionEnd(ended.transaction.xid, ended.transaction.gid, ended.outcome, *numbers)
 
 
 def _said(message: m.PgoutputMessage) -> list[str]:

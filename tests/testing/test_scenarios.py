@@ -13,7 +13,7 @@ from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.lineage import lineage_of
 from pgoutput_construct.changelog._index.planning import relation_history
 from pgoutput_construct.publisher.log_feed import LogFeed
-from pgoutput_construct.testing.scenarios import Outcome, Scenario, scenarios
+from pgoutput_construct.testing.scenarios import Scenario, TransactionEnd, scenarios
 from pgoutput_construct.wire.messages import BY_TAG
 from tests.publisher.batches import Batch
 from tests.publisher.facts import facts_of
@@ -65,7 +65,7 @@ def test_a_log_of_scenarios_is_read_as_it_is_meant(batch: Batch, rows: int, tmp_
     write_log(tmp_path, payloads_of(message for _, message in batch.sent), log_options(**LAYOUT, two_phase=True), rows)
     meant = expected(batch.scenarios)
     reading, ended = read(LogFeed(tmp_path), batch.scenarios), ChangeLog(tmp_path).transactions().to_pylist()
-    outcomes = [Outcome(*(each[name] for name in _COLUMNS)) for each in ended]
+    outcomes = [TransactionEnd(*(each[name] for name in _COLUMNS)) for each in ended]
     assert replace(reading, outcomes=outcomes) == meant, str(batch)
 
 

@@ -116,7 +116,7 @@ def _differences(before: Mapping[int, _Column], now: Mapping[int, _Column]) -> I
     yield from (f"dropped column {was.name}" for number, was in before.items() if number not in now)
 
 
-class _Named(NamedTuple):
+class _NamedObject(NamedTuple):
     namespace: str
     name: str
 
@@ -145,12 +145,12 @@ def _option(value: Any) -> str:
 
 
 def _copied_table(details: _Details) -> str:
-    table = full_name(_Named(details["schema"], details["table"]))
+    table = full_name(_NamedObject(details["schema"], details["table"]))
     return f"copied table {table}: {counted(details['rows'], 'row')}"
 
 
 def _table_name(details: _Details) -> str:
-    return full_name(_Named(details["schema"], details["name"]))
+    return full_name(_NamedObject(details["schema"], details["name"]))
 
 
 def _listed(names: Collection[str]) -> str:

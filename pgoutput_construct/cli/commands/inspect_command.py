@@ -68,7 +68,7 @@ def inspect_command(
       pgoutput inspect changes.bin --index 3
       pgoutput inspect changelog/ --seq 120 --svg change.svg
     """
-    subject = _find(source, _Selection(index, seq, frame, given, states))
+    subject = _find(source, _ChosenMessage(index, seq, frame, given, states))
     traces = list(_traces(subject, frame))
     _show(subject, traces, everything, svg, html)
     _check(subject, frame)
@@ -192,7 +192,7 @@ _DIGITS: Final = re.compile(r"(\\x)?[0-9A-Fa-f\s]*")
 
 
 @dataclass(frozen=True, slots=True)
-class _Selection:
+class _ChosenMessage:
     """The message that the command line selects, and how to read it."""
 
     index: int
@@ -223,7 +223,7 @@ class _Subject:
     before: _Context = field(default_factory=_Context)
 
 
-def _find(source: str, selection: _Selection) -> _Subject:
+def _find(source: str, selection: _ChosenMessage) -> _Subject:
     """Return the selected message; raise PgoutputError, or a usage error for options that do not fit SOURCE."""
     path = _path(source)
     if "://" in source or (path is not None and path.is_dir()):
@@ -246,14 +246,14 @@ def _path(source: str) -> Path | None:
         return None
 
 
-def _in_argument(source: str, selection: _Selection) -> _Subject:
+def _in_argument(source: str, selection: _ChosenMessage) -> _Subject:
     if not _DIGITS.fullmatch(source):
         raise click.UsageError(f"{source!r:.200} is neither a file, nor a directory, nor hexadecimal digits.")
     options = selection.all(selection.options(), StreamState().parameters)
     return _Subject(payload_of(source.encode("ascii"), "SOURCE"), options)
 
 
-def _in_file(file: IO[bytes], name: str, selection: _Selection) -> _Subject:
+def _in_file(file: IO[bytes], name: str, selection: _ChosenMessage) -> _Subject:
     source = ByteSource(file, name)
     first = source.peek().lstrip().partition(b"\n")[0]
     if first.startswith(b"#") or _DIGITS.fullmatch(first.decode("latin-1")):
@@ -263,7 +263,7 @@ def _in_file(file: IO[bytes], name: str, selection: _Selection) -> _Subject:
     return _in_recvlogical(source, file, selection)
 
 
-def _in_lines(source: ByteSource, selection: _Selection) -> _Subject:
+def _in_lines(source: ByteSource, selection: _ChosenMessage) -> _Subject:
     before, count = _Context(), 0
     for count, line in enumerate(hex_lines(source), 1):
         options = selection.options(line.known)
@@ -284,7 +284,7 @@ def _unwrap(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
     return outer.data if isinstance(outer, XLogData) else b""
 
 
-def _in_recvlogical(source: ByteSource, file: IO[bytes], selection: _Selection) -> _Subject:
+def _in_recvlogical(source: ByteSource, file: IO[bytes], selection: _ChosenMessage) -> _Subject:
     options = selection.options()
     before, count, end = _Context(), 0, 0
     location = f"{source.name}: message {selection.index}"
@@ -313,7 +313,7 @@ def _rest(file: IO[bytes], start: int) -> bytes:
     return file.read().lstrip(b"\n")
 
 
-def _in_change_log(source: str, selection: _Selection) -> _Subject:
+def _in_change_log(source: str, selection: _ChosenMessage) -> _Subject:
     if selection.seq is None:
         raise click.UsageError("a change log needs --seq, the row number of the message.")
     if selection.frame:

@@ -182,7 +182,7 @@ class DeltaSink(MergingSink):
         present = {} if table is None or use is not FilesUse.OVERWRITE else table.files
         if table is None or present is None:
             return None
-        return _TableFiles(self, dataset, table, codec_of(spark), use, schema, present)
+        return _DeltaTableFiles(self, dataset, table, codec_of(spark), use, schema, present)
 
     def _plain_table(
         self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, use: FilesUse
@@ -387,7 +387,7 @@ class DeltaSink(MergingSink):
         return f"delta.{quoted(self._path(dataset))}"
 
 
-class _TableFiles(NewFiles):
+class _DeltaTableFiles(NewFiles):
     """Files of a plain table."""
 
     def __init__(

@@ -40,7 +40,7 @@ from pgoutput_construct.spark._replicate.small_tables import (
     rows_schema,
     rule_of,
 )
-from pgoutput_construct.spark._replicate.staging import TableChanges, write_file
+from pgoutput_construct.spark._replicate.staging import StagedRows, write_file
 from pgoutput_construct.spark._state.demands import OnMissing
 
 TINY: Final = 1 << 17
@@ -73,7 +73,7 @@ class FewRows:
 
     @classmethod
     def from_step(
-        cls, log: OpenLog, sink: Sink, step: TableStep, changes: TableChanges, on_missing: OnMissing
+        cls, log: OpenLog, sink: Sink, step: TableStep, changes: StagedRows, on_missing: OnMissing
     ) -> Self | None:
         """Return a table whose rows before count; None if the changes need the general way.
 

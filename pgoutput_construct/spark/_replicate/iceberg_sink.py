@@ -287,7 +287,7 @@ class IcebergSink(MergingSink):
         present = table.files(f"{folder}/data") if use is FilesUse.OVERWRITE else []
         if present is None or (not table.takes_deletes and sum(file.size for file in present) > TINY):
             return None
-        return _TableFiles(self, dataset, table, f"{folder}/data", codec, use, schema, present)
+        return _IcebergTableFiles(self, dataset, table, f"{folder}/data", codec, use, schema, present)
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return a table of the catalog that this warehouse did not create, or files in the place of a table.
@@ -518,7 +518,7 @@ class IcebergSink(MergingSink):
         return (namespace, name) if name else ("_", namespace)
 
 
-class _TableFiles(NewFiles):
+class _IcebergTableFiles(NewFiles):
     """Files of a table in the warehouse."""
 
     def __init__(

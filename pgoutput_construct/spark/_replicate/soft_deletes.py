@@ -42,7 +42,7 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, STATE, with_renamed_columns
 from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Sink
-from pgoutput_construct.spark._replicate.staging import TableChanges
+from pgoutput_construct.spark._replicate.staging import StagedRows
 from pgoutput_construct.spark._replicate.table_history import END, intervals_after
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
 from pgoutput_construct.spark._state.demands import NO_DEMAND, OnMissing, demand_of
@@ -74,7 +74,7 @@ class SoftWrite:
     spark: SparkSession
     sink: Sink
     step: TableStep
-    changes: TableChanges
+    changes: StagedRows
     """The changes since the rows before; without these, all that the log has of the table."""
     before: Dataset | None
     """The dataset that the changes apply to; None to write the table from scratch."""

@@ -64,7 +64,7 @@ class ChangeRequest(NamedTuple):
     """The seq after which they ended."""
 
 
-class TableChanges(NamedTuple):
+class StagedRows(NamedTuple):
     """Changes of a table, and their summary."""
 
     rows: DataFrame
@@ -102,16 +102,16 @@ class StagedChanges:
         """Return why changes could not be decoded."""
         return self._files[requested].errors
 
-    def changes(self, spark: SparkSession, requested: ChangeRequest) -> TableChanges:
+    def changes(self, spark: SparkSession, requested: ChangeRequest) -> StagedRows:
         """Return changes as ``OpenLog.changes`` does; raise ChangeLogError where they could not be decoded."""
         found = self._files[requested]
         for error in found.errors:
             raise ChangeLogError(error)
         schema = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
         if not found.names:
-            return TableChanges(spark.createDataFrame([], schema), found.summary)
+            return StagedRows(spark.createDataFrame([], schema), found.summary)
         paths = (plain_path(f"{self._path}/{name}") for name in found.names)
-        return TableChanges(spark.read.schema(schema).parquet(*paths), found.summary, found.names)
+        return StagedRows(spark.read.schema(schema).parquet(*paths), found.summary, found.names)
 
 
 TableMasks: TypeAlias = Mapping[str, Mapping[str, Mask]]

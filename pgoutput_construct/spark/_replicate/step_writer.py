@@ -28,7 +28,7 @@ from pgoutput_construct.spark._replicate.small_tables import advance_together
 from pgoutput_construct.spark._replicate.staging import (
     ChangeRequest,
     StagedChanges,
-    TableChanges,
+    StagedRows,
     TableMasks,
     staging,
 )
@@ -151,15 +151,13 @@ class StepWriter:
                 forget_missing(self._warehouse, dataset)
         return dict(zip(done, self._warehouse.write_notes(done.values()), strict=True))
 
-    def _write_step(
-        self, spark: SparkSession, step: TableStep, opened: Callable[[], TableChanges | NewRows]
-    ) -> Dataset:
+    def _write_step(self, spark: SparkSession, step: TableStep, opened: Callable[[], StagedRows | NewRows]) -> Dataset:
         with self._sink.exclusive(step.dataset):
             dataset = self._written(spark, step, opened())
             self._warehouse.write_note(dataset)
         return dataset
 
-    def _written(self, spark: SparkSession, step: TableStep, changes: TableChanges | NewRows) -> Dataset:
+    def _written(self, spark: SparkSession, step: TableStep, changes: StagedRows | NewRows) -> Dataset:
         """Write a table, or its history, as it is now; return its dataset."""
         before, sink = None if step.mode is UpdateMode.WRITTEN else step.before, self._sink
         if before is None and not step.dataset.is_history:

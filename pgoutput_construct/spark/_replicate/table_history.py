@@ -34,7 +34,7 @@ from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.dataset_columns import HISTORY, ROW_KEY, with_renamed_columns
 from pgoutput_construct.spark._replicate.merge_statement import is_widened
 from pgoutput_construct.spark._replicate.sink import MergingSink, Sink
-from pgoutput_construct.spark._replicate.staging import TableChanges
+from pgoutput_construct.spark._replicate.staging import StagedRows
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
 from pgoutput_construct.spark._state.demands import NO_DEMAND, Demand
@@ -55,7 +55,7 @@ from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 
-def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: TableChanges) -> Dataset:
+def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: StagedRows) -> Dataset:
     """Bring the history of a table up to the end of a log: add new rows, complete those that ended.
 
     Rows that a copy of the table supersedes end when the copy is applied; of the changes before it only those are

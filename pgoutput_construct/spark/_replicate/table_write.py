@@ -27,7 +27,7 @@ from pgoutput_construct.spark._replicate.few_rows import FewRows
 from pgoutput_construct.spark._replicate.new_rows import NewRows
 from pgoutput_construct.spark._replicate.sink import MOST_ROWS, FilesUse, MergingSink, NetChanges, Sink
 from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
-from pgoutput_construct.spark._replicate.staging import TableChanges
+from pgoutput_construct.spark._replicate.staging import StagedRows
 from pgoutput_construct.spark._replicate.table_comments import commented
 from pgoutput_construct.spark._replicate.table_description import comments_of, without_other_key
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
@@ -59,7 +59,7 @@ def write_table(
     spark: SparkSession,
     sink: Sink,
     step: TableStep,
-    changes: TableChanges,
+    changes: StagedRows,
     before: Dataset | None,
     on_missing: OnMissing,
 ) -> WrittenTable:
@@ -181,7 +181,7 @@ def _changed_dataset(
     spark: SparkSession,
     sink: MergingSink,
     step: TableStep,
-    changes: TableChanges,
+    changes: StagedRows,
     before: Dataset,
     on_missing: OnMissing,
     can_merge: bool,
@@ -294,7 +294,7 @@ def _are_new_rows(log: OpenLog, table: Table, summary: ChangeSummary) -> bool:
     return summary.inserts_only and not summary.unsent and log.is_whole(table) and is_new
 
 
-def _inserted_rows(log: OpenLog, name: str, changes: TableChanges) -> DataFrame:
+def _inserted_rows(log: OpenLog, name: str, changes: StagedRows) -> DataFrame:
     """Return the rows that inserts add to a table: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``."""
     table, rows = log.table(name), changes.rows
     if not changes.summary.untyped:  # it need not be read
@@ -307,7 +307,7 @@ def _advanced_table(
     log: OpenLog,
     name: str,
     before: DataFrame | None,
-    changes: TableChanges,
+    changes: StagedRows,
     on_missing: OnMissing,
     is_small: bool = False,
 ) -> DataFrame:
@@ -351,7 +351,7 @@ def _has_key(table: Table, version: Version) -> bool:
 
 
 def _net_of_step(
-    log: OpenLog, name: str, changes: TableChanges, on_missing: OnMissing, naming: Naming
+    log: OpenLog, name: str, changes: StagedRows, on_missing: OnMissing, naming: Naming
 ) -> NetChanges | None:
     """Return the net changes of a table; None if a truncate is among them.
 
