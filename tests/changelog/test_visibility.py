@@ -90,3 +90,13 @@ def test_lsns_say_what_xids_say(next_xid: int) -> None:
         assert Visibility.read(visibility.details()) == visibility
         has_contained += bool(visibility.contained)
     assert 10 < has_contained < 100
+
+
+def test_xids_that_come_again() -> None:
+    """What commits from ``sees_until`` on is not in the copy, whatever its xid is."""
+    snapshot, until = Snapshot(90, 95, (92,), Lsn(30)), Lsn(40)
+    lsns, xids = np.array([10, 20, 30, 40, 50]), np.array([92, 91, 93, 91, 93])
+    visibility = Visibility.of_commits(snapshot, until, lsns, xids)
+    assert visibility == Visibility(Lsn(10), frozenset({91, 93}), until)
+    assert visibility.adds(lsns, xids).tolist() == [True, False, False, True, True]
+    assert Visibility.of_commits(snapshot, until, np.array([40, 50]), np.array([80, 81])) == Visibility.at(until)

@@ -3,14 +3,18 @@
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._notes.confirmation_note import Note, note_after, read_note, write_note
 from pgoutput_construct.changelog._store.address import open_store
-from pgoutput_construct.postgres._capture.gaps import are_recent
+from pgoutput_construct.postgres._capture.gaps import LogGapError, _void_after, are_recent
 from pgoutput_construct.wire import Lsn
+from tests.publisher.logs import WrittenLog
 
 
 @pytest.mark.parametrize("first", [3, 2**31, 2**32 - 5])
@@ -50,3 +54,32 @@ def test_a_note_forgets_old_confirmed_lsns() -> None:
     assert note.may_have_told(1003) and note.may_have_told(2 * 2000 + 1)
     assert not note.may_have_told(2 * 6000 + 1) and len(note.told) <= 4096
     assert replace(note, told=()).including(0).told == ()
+
+
+_OLD = 2**31 + 50
+"""An xid that looks newer than the snapshot, two billion transactions later."""
+
+
+@pytest.mark.parametrize(
+    ("xids", "noted", "void_after", "expected"),
+    [
+        ((91, 92, 96), 0, None, 20),  # 92 had not ended when the snapshot was taken
+        ((91, 93), 0, None, None),
+        ((91, 93), 51, None, 50),  # an LSN that the server has not reached
+        ((91, 93), 50, None, None),
+        ((91, 92), 51, 15, 15),
+        ((91, 92), 51, 45, 20),
+        ((_OLD, _OLD + 2**30, 2**32 + 91), 0, None, None),
+    ],
+)
+def test_what_is_void(
+    tmp_path: Path, xids: tuple[int, ...], noted: int, void_after: int | None, expected: int | None
+) -> None:
+    """What the server cannot have: transactions that its snapshot does not see, and what is after its end."""
+    log = WrittenLog(tmp_path)
+    for number, xid in enumerate(xids, 1):
+        log.commit(xid % 2**32, 10 * number, 10 * number + 1)
+    log.publish()
+    writer: Any = SimpleNamespace(store=open_store(log.directory), noted_lsn=Lsn(noted))
+    gap = LogGapError("gap", None if void_after is None else Lsn(void_after))
+    assert _void_after(writer, Snapshot(90, 95, (92,), Lsn(50)), gap) == (None if expected is None else Lsn(expected))

@@ -5,7 +5,7 @@ import multiprocessing
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from multiprocessing.connection import Connection
 from threading import Lock
@@ -20,22 +20,26 @@ Report = Callable[[dict[str, Any]], None]
 """Writes one line."""
 _STOP_SECONDS: Final = 2.0
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
+_PRELOADED: Final = {"tools.conformance.forked": None}
+"""The modules that the server of forks imports, in their order."""
 
 
 class ForkedClient(ConformanceClient):
     """A module with a function ``run(task, report)``."""
 
-    def __init__(self, name: str, module: str, preload: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, module: str) -> None:
         """Take a client.
+
+        The modules of all clients are imported once, if these are made before the first one runs.
 
         Args:
             name: What it is, for people.
             module: The module.
-            preload: All modules whose clients run in this process: they are imported once, before the first one runs.
         """
         self.name = name
         self._module = module
-        _CONTEXT.set_forkserver_preload(["tools.conformance.forked", module, *preload])
+        _PRELOADED[module] = None
+        _CONTEXT.set_forkserver_preload([*_PRELOADED])
 
     def start(self, task: ClientTask) -> RunningClient:
         """See ConformanceClient."""
