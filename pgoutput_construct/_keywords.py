@@ -31,7 +31,8 @@ def takes_fields(
 ) -> Callable[[Callable[[_First, _Options], _Result]], Callable[Concatenate[_First, _Fields], _Result]]:
     """Return a decorator: the second argument of a function is made of those that its callers give.
 
-    Wrong arguments are errors of the function: the signature, annotations and defaults that it shows are complete.
+    A TypeError names the function. Its signature, annotations and defaults are those of the fields. Type checkers take
+    its first argument for positional alone: a ParamSpec cannot say more.
 
     Args:
         options: The dataclass of the second argument.

@@ -1,8 +1,7 @@
 """The notes of a warehouse: how far it has come, and which datasets it has."""
 
 import json
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from threading import Lock
@@ -20,11 +19,21 @@ from pgoutput_construct.lake._versions import NOWHERE, Version, VersionShape
 from pgoutput_construct.stream.identifiers import normal_name, qualified_name
 from pgoutput_construct.wire import Lsn
 
+__all__ = [
+    "Dataset",
+    "Moving",
+    "NoteOwner",
+    "Progress",
+    "Unnoted",
+    "Warehouse",
+    "note_name",
+    "spark_path",
+]
+
 _FOLDER: Final = "_datasets"
 _SHAPES: Final = "_shapes"
 _PROGRESS: Final = "_warehouse.json"
 _LONGEST: Final = 200  # bytes of a note's name: file systems take 255
-_AT_ONCE: Final = 8
 _DIGITS: Final = 32  # of SHA-256, in hexadecimal: 128 bits
 _SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
 
@@ -158,7 +167,7 @@ class Progress:
     grace: float = 600.0
     """For how many seconds replaced Parquet files are retained for their readers."""
     identity: str = ""
-    """What tells the warehouse from others of the same path on other machines; "" in one of an earlier version."""
+    """What tells the warehouse from others of the same path on other machines."""
     microseconds: bool = False
     """Whether all files have timestamps in microseconds, or those that have not were reported."""
 
@@ -294,22 +303,6 @@ class Warehouse:
         self.store.write(
             note_name(dataset.directory), json.dumps(content | {"details": dict(dataset.details)}, indent=1).encode()
         )
-
-    def write_notes(self, datasets: Iterable[Dataset]) -> list[Dataset | Exception]:
-        """Write the notes of datasets, several at a time: each waits for a disk or a network.
-
-        Returns:
-            Each dataset, or the error of its note.
-        """
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="note") as pool:
-            return list(pool.map(self._noted, datasets))
-
-    def _noted(self, dataset: Dataset) -> Dataset | Exception:
-        try:
-            self.write_note(dataset)
-        except Exception as error:
-            return error
-        return dataset
 
     def commit_text(self, version: Version) -> str:
         """Return a version for the metadata of a format's commit: a few hundred bytes, however wide the table is.

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pgoutput_construct.changelog._store.json_notes import from_json
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.lake._notes import Dataset
+from pgoutput_construct.lake._notes import Dataset, note_name
 
 __all__ = ["Parts", "data_files", "row_batches", "stored_schema"]
 
@@ -54,12 +54,12 @@ class _SparkField:
 
 @dataclass(frozen=True)
 class _SparkStruct:
-    fields: tuple[_SparkField, ...] = ()
+    fields: tuple[_SparkField, ...]
 
 
 @dataclass(frozen=True)
 class _Stored:
-    schema: _SparkStruct = field(default_factory=_SparkStruct)
+    schema: _SparkStruct
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Parts:
     """The directories of a table."""
 
     path: str
-    """That of the base."""
+    """That of the base, by the name that notes have for it."""
     rows: int | None = None
-    """The number of rows of the base, None where it was not asked for yet."""
+    """The number of rows of the base, None where it was not counted yet."""
     changes: Mapping[str, int] = field(default_factory=dict)
     """Those of the parts of changes in their order, and the bytes of each."""
     deleted: Mapping[str, int] = field(default_factory=dict)
@@ -193,5 +193,7 @@ def _details(kind: type[_Details], dataset: Dataset) -> _Details:
     try:
         return from_json(kind, dataset.details)
     except ValueError as error:
-        remedy = "write the table from scratch: replicate --resync TABLE (resync=)"
-        raise PgoutputError(f"the note of {dataset.version.table} is damaged: details: {error}; {remedy}") from None
+        raise PgoutputError(
+            f"{note_name(dataset.directory)}: the note of {dataset.version.table} is damaged: details: {error}; write "
+            "the table from scratch: replicate --resync TABLE (resync=)"
+        ) from None

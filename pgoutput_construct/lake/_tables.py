@@ -76,9 +76,9 @@ def tables(warehouse: Address) -> list[str]:
     Raises:
         PgoutputError: There is no warehouse, or it cannot be read.
     """
-    place = Warehouse(warehouse, exact=False)
-    place.existing_progress()
-    return sorted(each.version.table for each in place.datasets().values() if not each.is_history)
+    opened = Warehouse(warehouse, exact=False)
+    opened.existing_progress()
+    return sorted(each.version.table for each in opened.datasets().values() if not each.is_history)
 
 
 def status(warehouse: Address) -> WarehouseStatus:
@@ -90,17 +90,17 @@ def status(warehouse: Address) -> WarehouseStatus:
     Raises:
         PgoutputError: There is no warehouse, or it cannot be read.
     """
-    place = Warehouse(warehouse, exact=False)
-    progress, found = place.existing_progress(), list[TableStatus]()
-    for dataset in place.datasets().values():
+    opened = Warehouse(warehouse, exact=False)
+    progress, found = opened.existing_progress(), list[TableStatus]()
+    for dataset in opened.datasets().values():
         version, is_foreign = dataset.version, progress.is_foreign(dataset.version)
-        seq = -1 if is_foreign else progress.to_seq(version)  # of the other log its seq and its OID are
+        seq = -1 if is_foreign else progress.to_seq(version)  # its seq and OID are those of the other log
         trouble = progress.troubled.get(version.table)
         found.append(TableStatus(version.table, dataset.is_history, seq, trouble, is_foreign))
     known = {each.table for each in found}
     found += [TableStatus(name, False, -1, reason) for name, reason in progress.troubled.items() if name not in known]
     return WarehouseStatus(
-        str(place.store),
+        str(opened.store),
         progress.format,
         progress.batch,
         progress.done,
@@ -122,8 +122,8 @@ def locate(warehouse: Address, table: str, *, history: bool = False) -> Location
     Raises:
         PgoutputError: There is no such warehouse or table, or it cannot be read.
     """
-    place = Warehouse(warehouse, exact=False)
-    return _location(place.store, place.existing_progress(), place.find(normal_name(table), history))
+    opened = Warehouse(warehouse, exact=False)
+    return _location(opened.store, opened.existing_progress(), opened.find(normal_name(table), history))
 
 
 def read(warehouse: Address, table: str, columns: Collection[str] | None = None, *, history: bool = False) -> pa.Table:
@@ -160,24 +160,24 @@ def read_batches(
         PgoutputError: There is no such warehouse, table or column, or it cannot be read; or the package is not
             installed that reads the format of its tables.
     """
-    place = Warehouse(warehouse, exact=False)
-    progress, dataset = place.existing_progress(), place.find(normal_name(table), history)
-    found = _location(place.store, progress, dataset)
+    opened = Warehouse(warehouse, exact=False)
+    progress, dataset = opened.existing_progress(), opened.find(normal_name(table), history)
+    found = _location(opened.store, progress, dataset)
     if found.format == "delta":
         return _read_delta(found, columns)
     if found.format == "iceberg":
         return _read_iceberg(found, columns)
     schema = stored_schema(dataset)
     chosen = pa.schema([schema.field(name) for name in _chosen(schema.names, columns)])
-    return pa.RecordBatchReader.from_batches(chosen, row_batches(place.store, found.files, found.deleted, chosen))
+    return pa.RecordBatchReader.from_batches(chosen, row_batches(opened.store, found.files, found.deleted, chosen))
 
 
 def _location(store: LogStore, progress: Progress, dataset: Dataset) -> Location:
     kind = progress.format
-    place, shared, _ = dataset.directory.partition(SHARED)
+    whole, shared, _ = dataset.directory.partition(SHARED)
     if shared:
         raise PgoutputError(
-            f"{store}: {dataset.version.table} is in the table {place}, which schemas share: read that as a table of "
+            f"{store}: {dataset.version.table} is in the table {whole}, which schemas share: read that as a table of "
             f"{kind}, with a condition on its column {progress.schema_column!r}, or this one with "
             "pgoutput_construct.spark.read_current"
         )
@@ -194,8 +194,8 @@ def _iceberg_metadata(store: LogStore, directory: str, catalog: str | None) -> s
     folder = f"{directory.replace('.', '/', 1) if '.' in directory else f'_/{directory}'}/metadata"
     names = {int(found[1]): name for name in store.files(folder) if (found := _METADATA.fullmatch(name))}
     if not names:
-        place = f"the table is in the catalog {catalog!r}: open it there" if catalog else "the table was lost"
-        raise PgoutputError(f"{store.path_of(folder)}: no metadata of Iceberg: {place}")
+        reason = f"the table is in the catalog {catalog!r}: open it there" if catalog else "the table was lost"
+        raise PgoutputError(f"{store.path_of(folder)}: no metadata of Iceberg: {reason}")
     return f"{folder}/{names[max(names)]}"
 
 

@@ -90,7 +90,7 @@ class _BegunAnew(TypedDict):
     void_after: Lsn | None
 
 
-class _CatalogReading(TypedDict):
+class _FactReading(TypedDict):
     snapshot: _Snapshot
     since: int
     unchanged: int
@@ -110,7 +110,7 @@ class _CatalogColumn(TypedDict):
     modifier: NotRequired[int]
 
 
-class _TableFacts(_CatalogReading):
+class _TableFacts(_FactReading):
     oid: int
     schema: str
     name: str
@@ -148,7 +148,7 @@ class _UnsentPartition(TypedDict):
     foreign: bool
 
 
-class _PublicationFacts(_CatalogReading):
+class _PublicationFacts(_FactReading):
     publication: str
     captured: NotRequired[bool]
     operations: NotRequired[tuple[str, ...]]

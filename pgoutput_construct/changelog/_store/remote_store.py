@@ -76,7 +76,7 @@ class RemoteStore(LogStore):
             return found
 
     def modified(self, name: str) -> float:
-        """Return when a file was last written, as the store says; else now, as nothing may be taken to be old then."""
+        """Return when a file was last written; the present time if the store does not report it: nothing seems old."""
         with self.explained("cannot be read", name):
             info = self._system.get_file_info(self._path(name))
             if info.type == fs.FileType.NotFound:

@@ -62,8 +62,9 @@ def replicate(spark: SparkSession, options: ReplicateOptions) -> Batch | None:
         PgoutputError: The warehouse is of another format or prefix, another process writes into it, the session lacks
             jars or is one of Spark Connect, or the tables are later than ``as_of``.
     """
-    own, warehouse = own_session(spark, "replicate"), options.check()
+    own = own_session(spark, "replicate")
     check_format(own, options.into)
+    warehouse = options.check()
     if not await_log(options.log, options.stop, options.check):
         return None
     warehouse.store.prepare()

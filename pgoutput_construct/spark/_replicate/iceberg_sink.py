@@ -312,7 +312,7 @@ class IcebergSink(MergingSink):
     def _identity(self) -> str:
         """What the property of a table says of whose it is; in hexadecimal, which Spark never redacts.
 
-        Warehouses of an earlier version have no identity but their path, which another machine may have, too.
+        Before its first batch a warehouse has its path alone, which one of another machine may have, too.
         """
         if not self._known_identity:  # it does not change, and the note is large where many tables are begun
             progress = self.warehouse.progress()

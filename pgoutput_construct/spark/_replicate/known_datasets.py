@@ -87,6 +87,11 @@ class KnownDatasets:
         return {name: each for name, each in self.datasets.items() if not foreign(each.version)}
 
     @property
+    def names(self) -> DatasetNames:
+        """The names of datasets."""
+        return DatasetNames.of(self.progress)
+
+    @property
     def are_settled(self) -> bool:
         """Whether no note is in doubt."""
         return not self._unread and self._unsure.isdisjoint(self.datasets)
@@ -215,11 +220,7 @@ class KnownDatasets:
         """Move the datasets of renamed tables where that can be; return the former names of these, by their present."""
         mine = [table for table in tables if table.relation_oid not in self.failed]
         latest = latest_datasets(self.own.values()).values()
-        planned = [
-            move
-            for move in planned_moves(mine, latest, self.datasets, DatasetNames.of(self.progress))
-            if self._can_move(move)
-        ]
+        planned = [move for move in planned_moves(mine, latest, self.datasets, self.names) if self._can_move(move)]
         if not planned:
             return {}
         unsettled = self.progress.moving
@@ -263,7 +264,7 @@ class KnownDatasets:
             return
         kinds = (False, True) if has_histories else (False,)
         wanted = {
-            (DatasetNames.of(self.progress).directory(table, is_history), table.relation_oid)
+            (self.names.directory(table, is_history), table.relation_oid)
             for table in tables
             for is_history in kinds
             if not table.dropped

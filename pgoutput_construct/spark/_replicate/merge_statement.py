@@ -166,7 +166,9 @@ def _alterations(table: str, there: T.StructType, target: T.StructType, drop: bo
 
 
 def is_widened(was: T.DataType, now: T.DataType) -> bool:
-    """Return whether a type is a wider one than a column had (``is_wider``)."""
+    """Return whether a type is a wider one than a column had (``is_wider``); only numbers have one."""
+    if not (isinstance(was, T.NumericType) and isinstance(now, T.NumericType)):
+        return False
     return is_wider(str(to_arrow_type(now)), str(to_arrow_type(was)))
 
 

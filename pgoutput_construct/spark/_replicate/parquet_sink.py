@@ -215,9 +215,7 @@ class ParquetSink(MergingSink):
         """
         return self.noted(dataset, schema.jsonValue(), Parts(path or self.path(dataset)), before)
 
-    def noted(
-        self, dataset: Dataset, schema: Any, parts: "Parts", before: Dataset | None, grace: float = 0.0
-    ) -> Dataset:
+    def noted(self, dataset: Dataset, schema: Any, parts: Parts, before: Dataset | None, grace: float = 0.0) -> Dataset:
         """Return a dataset with its parts; remove former ones whose grace is over.
 
         Args:
@@ -235,7 +233,7 @@ class ParquetSink(MergingSink):
         }
         return replace(dataset, details=details | {"schema": schema, "replaced": self._replaced(before, parts, grace)})
 
-    def _replaced(self, before: Dataset | None, parts: "Parts", grace: float) -> dict[str, float]:
+    def _replaced(self, before: Dataset | None, parts: Parts, grace: float) -> dict[str, float]:
         """Return the retained directories that are no part any more, and since when (seconds since 1970)."""
         if before is None:
             return {}
@@ -380,7 +378,7 @@ class ParquetSink(MergingSink):
             raise
         return self.noted(dataset, dataset.details["schema"], Parts(path), dataset, retention.grace)
 
-    def _first_merged(self, parts: "Parts", replaces_rows: bool) -> int:
+    def _first_merged(self, parts: Parts, replaces_rows: bool) -> int:
         if self._mode is WriteMode.COPY_ON_WRITE and (replaces_rows or parts.deleted):
             return 0
         sizes = [self._size(parts.path), *parts.changes.values()]

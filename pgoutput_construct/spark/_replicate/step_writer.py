@@ -8,7 +8,9 @@ changes, each in a session of its own (``table_write``, ``table_history``).
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -38,6 +40,8 @@ from pgoutput_construct.spark._replicate.table_write import appends_new_rows, wr
 from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing, report_missing
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing
+
+_NOTES_AT_ONCE: Final = 8
 
 
 class StepWriter:
@@ -146,10 +150,19 @@ class StepWriter:
             done = advance_together(self._log, self._spark, self._sink, steps, staged, self._on_missing)
         except Exception:
             return {}  # one by one they show whose error it is
-        for place, dataset in done.items():
-            if steps[place].mode is UpdateMode.WRITTEN:
+        with ThreadPoolExecutor(_NOTES_AT_ONCE, thread_name_prefix="note") as pool:
+            modes = (steps[number].mode for number in done)
+            return dict(zip(done, pool.map(self._noted, modes, done.values()), strict=True))
+
+    def _noted(self, mode: UpdateMode, dataset: Dataset) -> Dataset | Exception:
+        """Write a note, which waits for a disk or a network; return its dataset, or the error."""
+        try:
+            if mode is UpdateMode.WRITTEN:
                 forget_missing(self._warehouse, dataset)
-        return dict(zip(done, self._warehouse.write_notes(done.values()), strict=True))
+            self._warehouse.write_note(dataset)
+        except Exception as error:
+            return error
+        return dataset
 
     def _write_step(self, spark: SparkSession, step: TableStep, opened: Callable[[], StagedRows | NewRows]) -> Dataset:
         with self._sink.exclusive(step.dataset):

@@ -53,7 +53,6 @@ from pgoutput_construct.spark._replicate.batch_plan import (
     obsolete_datasets,
 )
 from pgoutput_construct.spark._replicate.dataset_columns import escape_log
-from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.known_datasets import KnownDatasets
 from pgoutput_construct.spark._replicate.options import ReplicateOptions
 from pgoutput_construct.spark._replicate.sink import Sink
@@ -254,9 +253,7 @@ class WarehouseTables:
         failing = waiting | self._known.failed.keys()
         removed = [
             each
-            for each in obsolete_datasets(
-                tables, self._known.own, self._keep_dropped, DatasetNames.of(self._known.progress)
-            )
+            for each in obsolete_datasets(tables, self._known.own, self._keep_dropped, self._known.names)
             if each.version.oid not in failing
         ]
         self._known.remove(removed)
@@ -317,7 +314,7 @@ class WarehouseTables:
         mine, unknown = {table.relation_oid for table in tables}, dict(self._known.damaged)
         for table in log.opened.tables.values():
             for is_history in (False, True):
-                error = unknown.pop(note_name(DatasetNames.of(self._known.progress).directory(table, is_history)), None)
+                error = unknown.pop(note_name(self._known.names.directory(table, is_history)), None)
                 is_due = table.relation_oid in mine and (self._history or not is_history)
                 if error is not None and is_due and table.qualified not in self._resync:
                     self._known.fail(table.relation_oid, table.qualified, error)
@@ -328,7 +325,7 @@ class WarehouseTables:
         """Note the tables that would have the name of another one's dataset."""
         owners = {name: each.version.oid for name, each in self._known.own.items()}
         ignores_case = self._sink.ignores_case(self._spark)
-        for table, error in DatasetNames.of(self._known.progress).conflicts(tables, owners, ignores_case):
+        for table, error in self._known.names.conflicts(tables, owners, ignores_case):
             self._known.fail(table.relation_oid, table.qualified, error)
 
     def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool, tried: Collection[int]) -> None:

@@ -2,18 +2,22 @@
 
 import json
 import re
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_type
 
 import pgoutput_construct as pgo
+from pgoutput_construct import lake
 from pgoutput_construct.lake._notes import Dataset, Moving, Progress, Unnoted, Warehouse
 from pgoutput_construct.lake._versions import Version, VersionShape, is_wider
+from pgoutput_construct.spark._replicate.batch_loop import _level_of_caller
 from pgoutput_construct.spark._replicate.batch_plan import aside_directory, obsolete_datasets
 from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES
 from pgoutput_construct.spark._replicate.merge_statement import is_widened
@@ -66,18 +70,21 @@ def test_what_changes_lead_to(later: VersionShape, added: tuple[str, ...], obsta
         ("decimal128(5, 2)", "decimal128(9, 3)", False),
         ("decimal128(5, 2)", "string", False),
         ("decimal128(9, 2)", "decimal128(5, 2)", False),
+        ("string", "string", False),
+        ("timestamp[us, tz=UTC]", "timestamp[us, tz=UTC]", False),
     ],
 )
 def test_wider_types(former: str, kind: str, wider: bool) -> None:
     """Those that formats alter a column to; of Spark's types the same are."""
     assert is_wider(kind, former) == wider
-    if "string" not in kind:
-        was, now = (from_arrow_type(_arrow(each)) for each in (former, kind))
-        assert is_widened(was, now) == wider
+    was, now = (from_arrow_type(_arrow(each)) for each in (former, kind))
+    assert is_widened(was, now) == wider
 
 
 def _arrow(kind: str) -> pa.DataType:
     found = re.fullmatch(r"decimal128\((\d+), (\d+)\)", kind)
+    if kind.startswith("timestamp"):
+        return pa.timestamp("us", "UTC")
     return pa.decimal128(int(found[1]), int(found[2])) if found else pa.type_for_alias(kind)
 
 
@@ -123,6 +130,30 @@ def test_notes(tmp_path: Path) -> None:
         warehouse.progress()
 
 
+def test_notes_of_a_later_version(tmp_path: Path) -> None:
+    """Fields that are not known here do not keep anybody from reading; who writes notes would lose them."""
+    warehouse, path = Warehouse(tmp_path / "wh"), tmp_path / "wh" / "_warehouse.json"
+    warehouse.write_progress(Progress("parquet", batch=3, applied=99))
+    warehouse.write_note(Dataset("public.t", VERSION))
+    for note in (path, tmp_path / "wh" / "_datasets" / "public.t.json"):
+        note.write_text(json.dumps(json.loads(note.read_text()) | {"later": 1}))
+        assert lake.status(tmp_path / "wh").tables == (lake.TableStatus(VERSION.table, False, 99, None),)
+    for read in (warehouse.progress, warehouse.datasets):
+        with pytest.raises(pgo.PgoutputError, match="later"):
+            read()
+
+
+def test_notes_of_parquet_that_are_damaged(tmp_path: Path) -> None:
+    """The file, the table and the field are named, with what to do."""
+    warehouse = Warehouse(tmp_path)
+    warehouse.write_progress(Progress("parquet"))
+    for details, field in (({}, "path"), ({"path": "v1", "changes": 1}, "changes")):
+        warehouse.write_note(Dataset("public.t", VERSION, details))
+        said = rf"_datasets/public\.t\.json: the note of {VERSION.table} is damaged: details.*{field}.*--resync TABLE"
+        with pytest.raises(pgo.PgoutputError, match=said):
+            lake.locate(tmp_path, VERSION.table)
+
+
 def test_versions_in_commits(tmp_path: Path) -> None:
     """They are read back from the metadata of any format, which stay small however many columns there are."""
     warehouse = Warehouse(tmp_path / "wh")
@@ -160,3 +191,13 @@ def test_formats() -> None:
     assert not format_settings(["parquet"]) and not FORMATS["parquet"].jars
     with pytest.raises(pgo.PgoutputError, match="unknown table format 'orc': choose one of parquet, delta, iceberg"):
         format_settings(["orc"])
+
+
+def test_the_line_of_a_warning() -> None:
+    """It is the caller's, however deep in the package the warning is given."""
+    inside: dict[str, Any] = {"__name__": "pgoutput_construct.inside", "warn": warnings.warn, "level": _level_of_caller}
+    exec("def warned(): warn('x', stacklevel=level())\ndef follow(): warned()", inside)
+    for function in (inside["warned"], inside["follow"]):
+        with pytest.warns(UserWarning) as caught:
+            function()
+        assert caught[0].filename == __file__

@@ -309,7 +309,8 @@ def test_maintenance(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     progress, notes = place.existing_progress(), [place.find(f"public.{name}") for name in NAMES]
     replicate(lake, shop.directory, warehouse, into)
     list(maintain(lake, warehouse, ["public.event"], NOTHING_OLD))
-    place.write_notes(notes)
+    for note in notes:
+        place.write_note(note)
     interrupted = replace(progress, done=False, batch=progress.batch + 1)
     place.write_progress(replace(interrupted, moving=(Moving("public.a", "public.b", "public.b"),)))
     with pytest.raises(pgo.PgoutputError, match="was interrupted while it moved renamed tables: run pgoutput"):
