@@ -185,7 +185,10 @@ def test_a_note_without_an_answer(
     def read(self: Warehouse, directory: str) -> Any:
         return _fail() if directory == "public.account" else reading(self, directory)
 
-    with monkeypatch.context() as patched, pytest.raises(pgo.ChangeLogError, match=r"^public\.account: OSError: no answer; all other tables"):
+    with (
+        monkeypatch.context() as patched,
+        pytest.raises(pgo.ChangeLogError, match=r"^public\.account: OSError: no answer; all other tables"),
+    ):
         patched.setattr(Warehouse, "write_note", write)
         patched.setattr(Warehouse, "dataset", read)
         replicate(lake, shop.directory, warehouse, into)
