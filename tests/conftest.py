@@ -108,7 +108,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     settings = {
         **FEW_ROWS,
         "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.driver.memory": "1g",  # several may run at the same time
+        "spark.driver.memory": "1500m",  # several may run at the same time
+        # What Spark and Delta Lake remember of tables and queries of former tests fills the heap.
+        "spark.databricks.delta.delta.log.cacheSize": "8",
+        "spark.sql.ui.retainedExecutions": "10",
+        "spark.ui.retainedJobs": "10",
+        "spark.ui.retainedStages": "10",
+        "spark.ui.retainedTasks": "100",
         "spark.sql.warehouse.dir": warehouse,
     }
     _remember_classes()
