@@ -46,8 +46,9 @@ _OF_RELEASE = re.compile(r"\bpg(\d+)\b")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as ``long`` what runs on one release and needs no other; then sort.
 
-    Files with Spark, which wants more than its CPU, and files with servers, which wait, are mixed: these run in
-    parallel. The others come last: they are many and short, so that none is left to run alone at the end.
+    What takes many minutes comes first. Files with Spark, which wants more than its CPU, and files with servers, which
+    wait, are mixed: these run in parallel. The others come last: they are many and short, so that none is left to run
+    alone at the end.
     """
     for item in items:
         releases = _OF_RELEASE.findall(item.name)
@@ -59,6 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     spark = [path for path, marks in marked.items() if "spark" in marks]
     server = [path for path, marks in marked.items() if marks == {"server"}]
     places = {path: number / len(group) for group in (spark, server) for number, path in enumerate(group)}
+    places |= {item.path: -1.0 for item in items if item.get_closest_marker("first")}
     items.sort(key=lambda item: places.get(item.path, 1.0))
 
 

@@ -24,6 +24,7 @@ def test_commands_are_those_of_the_readme() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.first
 @pytest.mark.parametrize("command", COMMANDS)
 def test_works_alone(command: str, tmp_path: Path) -> None:
     """It installs what it needs, and nothing that another command has installed."""
@@ -44,3 +45,5 @@ def test_works_alone(command: str, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-5000:]
+    if command == "tools/release":
+        assert {path.suffix for path in (clone / "dist").iterdir()} >= {".gz", ".whl"}

@@ -56,10 +56,3 @@ def test_a_changelog_without_the_version(
         "release: CHANGELOG.md has no section 9.9.9; to build all the same: --trial"
     )
     assert not (tmp_path / "dist").exists()
-
-
-@pytest.mark.long
-def test_a_trial(tmp_path: Path) -> None:
-    """What is committed is built twice with the same bytes, and the wheel alone works."""
-    assert main(["--trial", "--output", str(tmp_path), "--extras", "--no-examples", "--pythons", "3.11"]) == 0
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".gz", ".whl"]
