@@ -150,12 +150,21 @@ class KeepsStreams(KeepsTheTransaction):
 
 
 class KeepsBytes(ModelClient):
-    """Keeps a part of a message when the connection is lost."""
+    """Keeps a part of a message when the connection is lost, and waits for what it then takes for a length."""
 
     def reset(self) -> None:
         kept = getattr(self, "received", b"")
         super().reset()
         self.received = kept
+
+    def check_length(self, length: int) -> None:
+        pass
+
+    def silent(self) -> bytes:
+        while not self.is_stopped.is_set():
+            with suppress(TimeoutError):
+                return self.socket.recv(1 << 20)
+        return b""
 
 
 class KeepsDescriptions(ModelClient):
