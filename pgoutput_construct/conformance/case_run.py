@@ -38,6 +38,8 @@ _REFUSING_STREAMS: Final = 2
 _RESTART_SECONDS: Final = 0.05
 _GRACE_SECONDS: Final = 0.25
 """How long a client has ended before that counts: by then the publisher knows why."""
+_MOST_CONNECTIONS: Final = 100
+"""A client that connects more often hangs, too, although something happens all the time."""
 _CRASHED: Final = re.compile(
     r"^panic: |^goroutine \d+ \[running\]|panicked at|Segmentation fault|OutOfMemoryError|^MemoryError|Aborted",
     re.MULTILINE,
@@ -86,7 +88,7 @@ def run_case(case: ConformanceCase, client: ConformanceClient, timeout: float = 
     Args:
         case: The case.
         client: The client, which is started for it, and again if it ends when a connection is lost.
-        timeout: Seconds without progress after which the client hangs.
+        timeout: Seconds without progress after which the client hangs; it does, too, if it connects a hundred times.
 
     Raises:
         PgoutputError: The client cannot be started.
@@ -167,6 +169,8 @@ class _CaseRun:
                 self._measure()
             if (found := self._verdict()) is not None:
                 return found
+            if self._stage.connections > _MOST_CONNECTIONS:
+                return self._judged(Verdict.HANGS, f"it connected more than {_MOST_CONNECTIONS} times")
             if (now := self._progress()) != progress:
                 progress, at = now, time.monotonic()
             elif time.monotonic() - at > self._timeout + self._silence:

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from pgoutput_construct.conformance import ConformanceCase, Verdict, all_cases, run_case
-from tests.conformance.model_client import ModelClient, ThreadClient
+from tests.conformance.model_client import Lost, ModelClient, ThreadClient
 from tests.conformance.proofs import PROOFS
 
 pytestmark = pytest.mark.slow
@@ -36,6 +36,20 @@ def test_a_client_that_is_wrong_in_this_way_fails(case: ConformanceCase) -> None
     """That of the table."""
     result = run_case(case, ThreadClient(_wrong_client(case.name)), 3.0)
     assert not result.is_good
+
+
+class _Reconnects(ModelClient):
+    """Leaves each connection before the server has answered."""
+
+    def until(self, wanted: bytes) -> None:
+        raise Lost
+
+
+def test_a_client_that_reconnects_for_ever() -> None:
+    """It hangs, although something happens all the time."""
+    (case,) = (each for each in all_cases() if each.name == "v1/insert")
+    result = run_case(case, ThreadClient(_Reconnects))
+    assert (result.verdict, result.problem) == (Verdict.HANGS, "it connected more than 100 times")
 
 
 def test_each_proof_is_of_a_case() -> None:
