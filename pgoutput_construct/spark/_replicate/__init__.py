@@ -2,7 +2,7 @@
 
 In come a log and the address of a warehouse; out go datasets, one for each table, and notes about them.
 
-``options`` is what ``replicate`` is to do, ``batch_loop`` does it: batch after batch, once or following the log.
+``replicate_options`` says what ``replicate`` is to do; ``batch_loop`` does it, batch by batch, once or following a log.
 ``table_batches`` brings every table to the end of one batch, exactly once: the theory stands there. ``batch_plan`` says
 what is to be done for each table, and in which groups; ``step_writer`` has each group done, in the cheapest of these
 ways: ``staging`` reads the log once for all of them, but for ``new_rows``, which need not be staged; ``small_tables``
@@ -38,7 +38,7 @@ before or after a batch, never between; one table's error is that table's, and t
 from pgoutput_construct.spark._replicate.batch_loop import replicate
 from pgoutput_construct.spark._replicate.batch_plan import BatchProgress
 from pgoutput_construct.spark._replicate.maintenance import MaintenanceReport, maintain
-from pgoutput_construct.spark._replicate.options import ReplicateOptions
+from pgoutput_construct.spark._replicate.replicate_options import ReplicateOptions
 from pgoutput_construct.spark._replicate.sink import Retention
 from pgoutput_construct.spark._replicate.table_batches import Batch
 from pgoutput_construct.spark._replicate.warehouse_reader import read_current, read_history, read_missing

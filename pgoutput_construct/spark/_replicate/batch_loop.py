@@ -22,7 +22,7 @@ from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._own_session import active_session, own_session
 from pgoutput_construct.spark._replicate.batch_plan import Reporter
 from pgoutput_construct.spark._replicate.maintenance import TableMaintenance
-from pgoutput_construct.spark._replicate.options import ReplicateOptions, has_begun
+from pgoutput_construct.spark._replicate.replicate_options import ReplicateOptions, has_begun
 from pgoutput_construct.spark._replicate.table_batches import Batch, WarehouseTables
 from pgoutput_construct.spark._replicate.troubles import combined_error
 from pgoutput_construct.spark._source.micro_batches import Limits, latest_seq, next_seq

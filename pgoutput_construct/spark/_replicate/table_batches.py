@@ -54,7 +54,7 @@ from pgoutput_construct.spark._replicate.batch_plan import (
 )
 from pgoutput_construct.spark._replicate.dataset_columns import escape_log
 from pgoutput_construct.spark._replicate.known_datasets import KnownDatasets
-from pgoutput_construct.spark._replicate.options import ReplicateOptions
+from pgoutput_construct.spark._replicate.replicate_options import ReplicateOptions
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.staging import TableMasks
 from pgoutput_construct.spark._replicate.step_writer import StepWriter
