@@ -18,7 +18,13 @@ from pgoutput_construct.wire.connection_engine import build_connection
 from pgoutput_construct.wire.connection_messages import CopyData
 from pgoutput_construct.wire.engine import build, build_frame
 from pgoutput_construct.wire.frames import XLogData
-from pgoutput_construct.wire.protocol import MessageFlags, RelationColumnFlags, StreamStartFirstSegment
+from pgoutput_construct.wire.protocol import (
+    DeleteOldKind,
+    MessageFlags,
+    RelationColumnFlags,
+    StreamStartFirstSegment,
+    UpdateOldKind,
+)
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["CaseWriter", "OpenStream", "PreparedTransaction", "TypedBinary"]
@@ -206,7 +212,7 @@ class CaseWriter:
             return [ExpectedChange(named[oid], "truncate", step=step) for oid in message.relation_oids]
         relation, operation = table.relation, type(message).__name__.lower()
         new, old = getattr(message, "new", None), getattr(message, "old", None)
-        is_key = getattr(message, "old_kind", None) == "K"
+        is_key = getattr(message, "old_kind", None) in (UpdateOldKind.KEY, DeleteOldKind.KEY)
         return [
             ExpectedChange(
                 _full_name(relation),

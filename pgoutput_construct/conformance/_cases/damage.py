@@ -11,6 +11,7 @@ from pgoutput_construct.testing.fake_tables import FakeTable
 from pgoutput_construct.wire import PrimaryKeepalive, PrimaryStatusUpdate, XLogData
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.engine import build
+from pgoutput_construct.wire.protocol import UpdateOldKind
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["DAMAGE", "VERSIONS"]
@@ -75,10 +76,13 @@ def _value(length: int) -> bytes:
     return _ONE[:1] + length.to_bytes(4, "big", signed=True) + b"short"
 
 
-_COUNT: Final = b"\0\2"
+_COUNT: Final = _built(m.Insert(None, 0, (b"3", b"3")))[6:8]
 """The number of columns of the table."""
-_ONE: Final = b"t\0\0\0\x013"
+_ONE: Final = _built(m.Insert(None, 0, (b"3",)))[8:]
 """A column with the text 3."""
+_NEW: Final = _built(m.Insert(None, 0, ()))[5:6]
+"""What announces a new row, after the tag and the OID."""
+_KEY: Final = UpdateOldKind.KEY.encode()
 
 _DAMAGED: Final[Mapping[str, tuple[_Damage, str, str]]] = {
     "insert-cut-in-value": (lambda table: _insert(table)[:-2], _SHORT, "an Insert that ends within a value"),
@@ -145,7 +149,7 @@ _DAMAGED: Final[Mapping[str, tuple[_Damage, str, str]]] = {
         "a Relation of 65,535 columns in a message of a few bytes",
     ),
     "insert-without-new": (
-        lambda table: _insert(table).replace(b"N", b"K", 1),
+        lambda table: _insert(table).replace(_NEW, _KEY, 1),
         "proto.c logicalrep_read_insert(): expected new tuple",
         "an Insert with an old key instead of a new row",
     ),
@@ -155,12 +159,12 @@ _DAMAGED: Final[Mapping[str, tuple[_Damage, str, str]]] = {
         "an Update with an unknown part",
     ),
     "update-with-two-keys": (
-        lambda table: _update(table).replace(b"N", b"K", 1),
+        lambda table: _update(table).replace(_NEW, _KEY, 1),
         "proto.c logicalrep_read_update(): expected action 'N'",
         "an Update with an old key instead of its new row",
     ),
     "delete-of-unknown-part": (
-        lambda table: _delete(table)[:5] + b"N" + _delete(table)[6:],
+        lambda table: _delete(table)[:5] + _NEW + _delete(table)[6:],
         "proto.c logicalrep_read_delete(): expected action 'O' or 'K'",
         "a Delete with a new row instead of an old one",
     ),
