@@ -180,7 +180,8 @@ class _CaseRun:
     def _start(self) -> None:
         self._ended_at = 0.0
         self._started, self._before = time.monotonic(), self._stage.refused_on_purpose
-        self._running = self._client.start(self._task)
+        with self._lock:  # it may confirm what it has reported before it is known here
+            self._running = self._client.start(self._task)
 
     def _measure(self) -> None:
         """Look at the client's memory, which cannot be done any more when it has ended."""

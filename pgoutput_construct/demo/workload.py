@@ -18,6 +18,9 @@ Cursor = Any
 CONFLICTS = (errors.DeadlockDetected, errors.ForeignKeyViolation, errors.UniqueViolation)
 """Errors that concurrent writers cause each other."""
 
+_DECODING_SECONDS = 60
+"""How long the large transaction that is rolled back waits to be decoded."""
+
 NEW_CUSTOMER = """
     INSERT INTO customers (name, email, balance, rating, tags, profile, biography)
     VALUES (%s, %s, %s, %s, %s, jsonb_build_object('city', %s::text, 'visits', %s::int), repeat(%s, %s))
@@ -136,8 +139,22 @@ class Workload:
                         connection.execute("UPDATE orders SET total = -1 WHERE customer_id = %s", [customer])
                     connection.execute(PAY_SOME, [customer])
                     connection.execute(DELETE_SOME, [customer])
-                    # PostgreSQL 18 does not stream transactions that have already been rolled back.
-                    connection.execute("SELECT pg_sleep(%s)", [1 if outcome == "rollback" else 0])
+                    if outcome == "rollback":
+                        self._wait_until_decoded()
+
+    def _wait_until_decoded(self) -> None:
+        """Wait until what was written so far is decoded: PostgreSQL 18 streams no transaction that has rolled back.
+
+        Capture may be killed meanwhile, and the rest of the workload does not need this; so it is given up after a
+        while.
+        """
+        with self.server.connect() as connection:
+            # The last pages stay in memory until something commits, so they may not have been sent.
+            end = _one(connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0' - 16384"))
+            for _ in range(_DECODING_SECONDS * 10):
+                sent = connection.execute("SELECT max(sent_lsn - '0/0') FROM pg_stat_replication").fetchone()
+                if (sent is not None and (sent[0] or 0) >= end) or self._stop.wait(0.1):
+                    return
 
     def _prepared(self) -> None:
         """Run two-phase commits, one of which is rolled back; and a TRUNCATE."""

@@ -1,10 +1,18 @@
 """Each case is proven able to fail: by a client that does everything else right."""
 
+import time
 from fnmatch import fnmatchcase
 
 import pytest
 
-from pgoutput_construct.conformance import ConformanceCase, Verdict, all_cases, run_case
+from pgoutput_construct.conformance import (
+    ClientTask,
+    ConformanceCase,
+    RunningClient,
+    Verdict,
+    all_cases,
+    run_case,
+)
 from tests.conformance.model_client import Lost, ModelClient, ThreadClient
 from tests.conformance.proofs import PROOFS
 
@@ -50,6 +58,22 @@ def test_a_client_that_reconnects_for_ever() -> None:
     (case,) = (each for each in all_cases() if each.name == "v1/insert")
     result = run_case(case, ThreadClient(_Reconnects))
     assert (result.verdict, result.problem) == (Verdict.HANGS, "it connected more than 100 times")
+
+
+class _StartsLate(ThreadClient):
+    """Runs while whoever starts it is still waiting for it."""
+
+    def start(self, task: ClientTask) -> RunningClient:
+        running = super().start(task)
+        time.sleep(0.2)
+        return running
+
+
+def test_a_client_that_confirms_before_it_is_known() -> None:
+    """What it has reported by then counts."""
+    (case,) = (each for each in all_cases() if each.name == "feedback/open-transaction")
+    result = run_case(case, _StartsLate(ModelClient))
+    assert result.verdict is Verdict.PASSES, result.problem
 
 
 def test_each_proof_is_of_a_case() -> None:
