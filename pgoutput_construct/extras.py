@@ -16,7 +16,7 @@ from typing import Final
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["EXTRAS", "JAVA", "MissingExtraError", "installation", "lacking", "needing", "require"]
+__all__ = ["EXTRAS", "JAVA", "MissingExtraError", "has_java", "installation", "lacking", "needing", "require"]
 
 _KERNELS = ("numba", "numpy", "pyarrow")
 _PSYCOPG = ("psycopg",)
@@ -60,22 +60,26 @@ def installation(*extras: str) -> str:
     return f"run: pip install {quote(requirement)}"
 
 
-def lacking(*extras: str) -> str:
+def lacking(*extras: str, needs_java: bool = True) -> str:
     """Return which modules of these extras are not installed, and whether Spark lacks a Java; "" if nothing is missing.
 
     The text names each missing module, and one command that installs all of the extras.
+
+    Args:
+        extras: The extras.
+        needs_java: Whether Spark, if it is one of the modules, will be started for certain.
     """
     needed = sorted({module for extra in extras for module in EXTRAS[extra]})
     missing = [module for module in needed if find_spec(module) is None]
     problems = [f"not installed: {', '.join(missing)}; {installation(*extras)}"] if missing else []
-    if "pyspark" in needed and not _has_java():
+    if needs_java and "pyspark" in needed and not has_java():
         problems.append(JAVA)
     return "; and ".join(problems)
 
 
-def require(*extras: str) -> None:
+def require(*extras: str, needs_java: bool = True) -> None:
     """Raise MissingExtraError with the text of ``lacking``, if any module is missing."""
-    if problem := lacking(*extras):
+    if problem := lacking(*extras, needs_java=needs_java):
         raise MissingExtraError(problem)
 
 
@@ -93,7 +97,7 @@ def needing(*extras: str) -> Iterator[None]:
         raise
 
 
-def _has_java() -> bool:
+def has_java() -> bool:
     """Return whether Spark's launcher will find a Java: in JAVA_HOME if it is set, else on PATH."""
     home = os.environ.get("JAVA_HOME")
     return os.access(Path(home, "bin", "java"), os.X_OK) if home else shutil.which("java") is not None

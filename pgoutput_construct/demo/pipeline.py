@@ -129,7 +129,7 @@ class _DemoRun:
         captured += ["--create-slot", "--snapshot", "--two-phase", *(["--binary"] if self.options.binary else [])]
         self.capture = Supervised(captured, place / "capture.txt")
         replicated = ["replicate", str(self.log), "--into", self.options.into, "--warehouse", str(self.warehouse)]
-        replicated += ["--master", self.options.master]
+        replicated += ["--master", self.options.master, "--spark", "always"]
         self.replica = Supervised([*replicated, "--continuous"], place / "replicate.txt")
         self.rest = Supervised([*replicated, "--once"], place / "replicate.txt")
         self.watched = Freshness(self.log, self.warehouse)

@@ -19,6 +19,7 @@ from pyspark.sql.utils import is_remote
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.spark._deferred_session import is_closed
 
 _OURS = re.compile(r"(pgoutput_construct(?:\.\w+)*)\.(\w+Error): (.+)")
 _PLANNED: Final = "PYTHON_DATA_SOURCE_ERROR"
@@ -198,6 +199,8 @@ def task_rows(
 
 def is_alive(session: SparkSession) -> bool:
     """Return whether Spark still runs jobs: its errors do not distinguish a failed job from an ended session."""
+    if is_closed(session):
+        return True
     try:
         return session.range(1).count() == 1
     except Exception:

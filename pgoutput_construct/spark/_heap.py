@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from pgoutput_construct.spark._deferred_session import is_closed
+
 _PART: Final = 4
 """The part of the memory that is the default, as for any JVM that is given no size."""
 _LEAST: Final = 1 << 30
@@ -29,6 +31,8 @@ and one of 48 MB not into one of Iceberg.
 """
 _DRIVER_MEMORY: Final = "spark.driver.memory"
 _EXECUTOR_MEMORY: Final = "spark.executor.memory"
+HEAP: Final = "SPARK_DRIVER_MEMORY"
+"""The environment variable of the heap, which counts where no property says it (SparkSubmitCommandBuilder)."""
 _SIZE: Final = re.compile(r"(\d+)([kmgt]?)b?", re.IGNORECASE)
 _UNITS: Final = {"": 1 << 20, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 """A size without a unit is in megabytes (Spark's documentation, "spark.driver.memory")."""
@@ -85,11 +89,17 @@ def heap_of(spark: SparkSession) -> "Heap | None":
     if is_remote():
         return None
     master = spark.conf.get("spark.master") or ""
-    if master.startswith("local") and not master.startswith("local-cluster"):
-        context: Any = spark.sparkContext
-        return Heap(int(context._jvm.java.lang.Runtime.getRuntime().maxMemory()), _DRIVER_MEMORY)
-    found = _SIZE.fullmatch((spark.conf.get(_EXECUTOR_MEMORY, "1g") or "").strip())
-    return None if found is None else Heap(int(found[1]) * _UNITS[found[2].lower()], _EXECUTOR_MEMORY)
+    if not master.startswith("local") or master.startswith("local-cluster"):
+        return _heap_of_size(spark.conf.get(_EXECUTOR_MEMORY, "1g"), _EXECUTOR_MEMORY)
+    if is_closed(spark):  # as it will be
+        return _heap_of_size(spark.conf.get(_DRIVER_MEMORY, None) or os.environ.get(HEAP, "1g"), _DRIVER_MEMORY)
+    context: Any = spark.sparkContext
+    return Heap(int(context._jvm.java.lang.Runtime.getRuntime().maxMemory()), _DRIVER_MEMORY)
+
+
+def _heap_of_size(size: str | None, setting: str) -> "Heap | None":
+    found = _SIZE.fullmatch((size or "").strip())
+    return None if found is None else Heap(int(found[1]) * _UNITS[found[2].lower()], setting)
 
 
 class Heap(NamedTuple):

@@ -28,6 +28,7 @@ from pyspark.sql.utils import is_remote
 from pyspark.util import inheritable_thread_target
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._deferred_session import DeferredSession
 from pgoutput_construct.spark._execution import is_alive, plain_errors
 
 FIXED: Final[Mapping[str, str]] = {
@@ -82,6 +83,8 @@ _DIRECTED: Final = (
 )
 """How the names of other settings begin that direct single commits, which are not the caller's."""
 _SQL: Final = "spark.sql."
+_EXTENSIONS: Final = "spark.sql.extensions"
+"""The classes that bring further SQL, which all sessions share."""
 _STATIC: Final = {"CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG"}
 """The conditions of the errors for settings that all sessions share, and that need not be changed so."""
 Item = TypeVar("Item")
@@ -98,6 +101,8 @@ def own_session(spark: SparkSession, purpose: str) -> SparkSession:
     Raises:
         PgoutputError: The caller's session is one of Spark Connect.
     """
+    if isinstance(spark, DeferredSession):
+        return _deferred(spark)
     if is_remote():
         raise PgoutputError(
             f"{purpose} does not work through Spark Connect, which has no sessions with settings of their own: run it "
@@ -106,10 +111,27 @@ def own_session(spark: SparkSession, purpose: str) -> SparkSession:
     return _new_session(spark)
 
 
+def _deferred(spark: DeferredSession, prepare: Callable[[SparkSession], None] | None = None) -> SparkSession:
+    """Return a session of our own that is opened when it is needed, and so is the one whose settings it has."""
+
+    def start() -> SparkSession:
+        session = _new_session(spark.opened())
+        if prepare is not None:
+            prepare(session)
+        return session
+
+    shared = {name: value for name, value in spark.settings.items() if name == _EXTENSIONS}
+    return cast("SparkSession", DeferredSession(start, {**_own_settings(spark.settings), **shared}))
+
+
 @contextmanager
 def active_session(spark: SparkSession) -> Iterator[None]:
     """Have a session be the active one while the block runs: Spark looks some things up in that one alone."""
-    before, session = SparkSession.getActiveSession(), cast("Any", spark)
+    if isinstance(spark, DeferredSession):
+        with spark.activated(_activate, _deactivate):
+            yield
+        return
+    before = SparkSession.getActiveSession()
     _activate(spark)
     try:
         yield
@@ -117,8 +139,7 @@ def active_session(spark: SparkSession) -> Iterator[None]:
         if before is not None:
             _activate(before)
         else:  # as in a thread of the caller that has used no session yet
-            session._jsparkSession.clearActiveSession()
-            SparkSession._activeSession = None
+            _deactivate(spark)
 
 
 def _activate(spark: SparkSession) -> None:
@@ -128,11 +149,18 @@ def _activate(spark: SparkSession) -> None:
     SparkSession._activeSession = spark
 
 
+def _deactivate(spark: SparkSession) -> None:
+    """Have no session be the active one."""
+    session: Any = spark
+    session._jsparkSession.clearActiveSession()
+    SparkSession._activeSession = None
+
+
 def _new_session(spark: SparkSession) -> SparkSession:
     """Return another session, with our settings and those of a session that count here, too."""
     session = spark.newSession()
     known = settings_of(session)
-    wanted = {**{name: value for name, value in settings_of(spark).items() if _is_carried(name)}, **FIXED}
+    wanted = _own_settings(settings_of(spark))
     for name in known.keys() - wanted.keys():
         _change(session.conf.unset, name)
     for name, value in wanted.items():
@@ -141,8 +169,15 @@ def _new_session(spark: SparkSession) -> SparkSession:
     return session
 
 
+def _own_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return our settings, with those of a session that count here, too."""
+    return {**{name: value for name, value in settings.items() if _is_carried(name)}, **FIXED}
+
+
 def settings_of(spark: SparkSession) -> dict[str, str]:
     """Return what ``conf.getAll`` does, without three calls of the JVM for each setting."""
+    if isinstance(spark, DeferredSession) and not spark.is_open:
+        return dict(spark.settings)
     session: Any = spark
     return java_map(session._jvm, session._jsparkSession.conf().getAllAsJava())
 
@@ -203,6 +238,8 @@ class SparkSessions:
 
     def _inheriting(self) -> Any:
         """Return ``_done`` with a copy of the local properties of this thread: Spark changes those of each job's."""
+        if isinstance(self._spark, DeferredSession):  # of a program of our own, which sets none
+            return self._done
         return inheritable_thread_target(self._spark)(self._done)
 
     def _done(self, work: Callable[[SparkSession, Item], Result], item: Item) -> Result | Exception:
@@ -220,6 +257,8 @@ class SparkSessions:
             self._idle.append(session)
 
     def _new(self) -> SparkSession:
+        if isinstance(self._spark, DeferredSession):
+            return _deferred(self._spark, self._prepare)
         session = _new_session(self._spark)
         self._prepare(session)
         return session

@@ -4,9 +4,9 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pyspark
@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from pgoutput_construct.changelog._store.store import Address, is_uri
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.extras import installation
-from pgoutput_construct.spark._heap import default_heap, heap_of, machine_memory
+from pgoutput_construct.extras import JAVA, has_java, installation
+from pgoutput_construct.spark._deferred_session import NEEDED_BY, DeferredSession, handlers_kept
+from pgoutput_construct.spark._heap import HEAP, default_heap, heap_of, machine_memory
 
 __all__ = [
     "FORMATS",
@@ -24,6 +25,7 @@ __all__ = [
     "bucket_settings",
     "check_format",
     "check_master",
+    "deferred_session",
     "format_settings",
     "spark_session",
     "store_of",
@@ -215,16 +217,21 @@ _LOCAL: Final[Mapping[str, str]] = {
 _ONE_PROCESS: Final[Mapping[str, str]] = {"spark.python.daemon.module": "pgoutput_construct.spark.daemon"}
 """For a session in one process: elsewhere workers may lack the package, which PySpark's own daemon reports."""
 _MASTER_KEY: Final = "spark.master"
-_HEAP: Final = "SPARK_DRIVER_MEMORY"
-"""The environment variable of the heap, which counts where no property says it (SparkSubmitCommandBuilder)."""
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """The environment variable of a process that spark-submit started, which has a master already."""
+_VARIABLES: Final = frozenset({_SUBMITTED, "PYSPARK_SUBMIT_ARGS"})
+"""The environment variables of a process whose Spark has settings that are not given here."""
+_NAME: Final = "pgoutput_construct"
+_LIMITS: Final = (
+    "only tables of Parquet and Delta Lake that are small (up to 4 MB of files, 50,000 changes in a batch of 16 MB), "
+    "have a replica identity, and keep their columns are written without Spark"
+)
 
 
 def spark_session(
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
-    name: str = "pgoutput_construct",
+    name: str = _NAME,
     into: Collection[str] = (),
     warehouse: Address | None = None,
 ) -> SparkSession:
@@ -246,14 +253,71 @@ def spark_session(
         PgoutputError: The master is invalid, or this version of Spark has no
             jars for a format or store.
     """
+    return _started(_all_settings(master, settings, into, warehouse), name, warehouse)
+
+
+def deferred_session(
+    announce: Callable[[str], None],
+    master: str,
+    settings: Mapping[str, str] | None = None,
+    into: Collection[str] = (),
+    warehouse: Address | None = None,
+) -> SparkSession:
+    """Return what stands for a session of ``spark_session`` until something needs Spark, which is started then.
+
+    Where Spark has a session already, or settings that this process does not know, it is that of ``spark_session``.
+
+    Args:
+        announce: Called before Spark is started, with the table that needs it; "" for none in particular.
+        master: The master.
+        settings: Spark's properties.
+        into: Formats of tables that the session is to write.
+        warehouse: The address of these tables.
+
+    Raises:
+        PgoutputError: As ``spark_session``.
+    """
+    chosen = _all_settings(master, settings, into, warehouse)
+
+    def start() -> SparkSession:
+        if not has_java():
+            raise PgoutputError(f"{_LIMITS}, all else by Spark. {JAVA}")
+        announce(NEEDED_BY.get())
+        with handlers_kept():
+            return _started(chosen, _NAME, warehouse)
+
+    if _has_other_settings():
+        return start()
+    return cast("SparkSession", DeferredSession(start, {**chosen, **bucket_settings(warehouse)}))
+
+
+def _has_other_settings() -> bool:
+    """Return whether Spark has settings from elsewhere: of a session, of spark-submit, or of a file."""
+    folder = os.environ.get("SPARK_CONF_DIR") or Path(os.environ.get("SPARK_HOME") or pyspark.__path__[0], "conf")
+    running: Any = SparkSession
+    return (
+        running._instantiatedSession is not None
+        or not _VARIABLES.isdisjoint(os.environ)
+        or Path(folder, "spark-defaults.conf").exists()
+    )
+
+
+def _all_settings(
+    master: str | None, settings: Mapping[str, str] | None, into: Collection[str], warehouse: Address | None
+) -> dict[str, str]:
+    """Return the settings that a session is started with; raise PgoutputError as ``spark_session`` does."""
     if master is None and _SUBMITTED not in os.environ:
         master = "local[*]"
     given, own = dict(settings or {}), format_settings(into, store_of(warehouse))
     if _PACKAGES in given and _PACKAGES in own:
         given[_PACKAGES] = f"{own[_PACKAGES]},{given[_PACKAGES]}"
-    chosen = {**SETTINGS, **_of_master(master), **own, **given}
+    return {**SETTINGS, **_of_master(master), **own, **given}
+
+
+def _started(settings: Mapping[str, str], name: str, warehouse: Address | None) -> SparkSession:
+    """Return the running session, or start one."""
     builder = SparkSession.builder.appName(name)
-    for key, value in chosen.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     if (heap := heap_of(spark)) is not None:
@@ -281,6 +345,6 @@ def _of_master(master: str | None) -> Mapping[str, str]:
     if master is None:
         return {}
     if master.startswith("local") and (memory := machine_memory()) is not None:
-        os.environ.setdefault(_HEAP, f"{default_heap(memory) >> 20}m")
+        os.environ.setdefault(HEAP, f"{default_heap(memory) >> 20}m")
     local = _LOCAL if master.startswith("local") else {}
     return {_MASTER_KEY: master, **local, **(_ONE_PROCESS if re.match(r"local(\[|$)", master) else {})}

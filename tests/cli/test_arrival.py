@@ -217,7 +217,7 @@ COMMANDS = (
             "retain": (("--retain", "60"), {"retention": Retention(age=60.0)}),
             "retain_snapshots": (("--retain-snapshots", "3"), {"retention": Retention(count=3)}),
         },
-        frozenset({*ARRIVING, "mode", "as_json", "master", "conf", "metrics"}),
+        frozenset({*ARRIVING, "mode", "as_json", "spark", "master", "conf", "metrics"}),
     ),
 )
 CASES = [pytest.param(command, name, id=f"{command.name}-{name}") for command in COMMANDS for name in command.options]

@@ -75,6 +75,35 @@ def test_formats() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
+    ("into", "options", "function"),
+    [
+        ("parquet", (), "deferred_session"),
+        ("delta", ("--spark", "needed"), "deferred_session"),
+        ("delta", ("--spark", "always"), "spark_session"),
+        ("iceberg", (), "spark_session"),
+    ],
+)
+def test_when_spark_starts(
+    run: Run,
+    change_log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    into: str,
+    options: tuple[str, ...],
+    function: str,
+) -> None:
+    """When a table of Parquet or Delta Lake needs it, or at once."""
+
+    def called(*_: Any, **__: Any) -> None:
+        raise pgo.PgoutputError("called")
+
+    monkeypatch.setattr(f"pgoutput_construct.spark.formats.{function}", called)
+    result = run("replicate", change_log, "--into", into, "--warehouse", tmp_path / "wh", "--once", *options)
+    assert result.output.endswith("Error: called\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
     ("options", "status", "problem"),
     [
         (("--mask", "SALT"), 2, "it must be TABLE.COLUMN=VALUE"),
@@ -104,7 +133,7 @@ def test_rules_of_columns(
     assert "SALT" not in result.output.replace("sha256(SALT)", "")
 
 
-OWN = {"changelog", "mode", "retain", "retain_snapshots", "as_json", "master", "conf", "metrics"}
+OWN = {"changelog", "mode", "retain", "retain_snapshots", "as_json", "spark", "master", "conf", "metrics"}
 """Parameters of the command that are no arguments of ``replicate``, or not by this name."""
 ARRIVING: dict[str, tuple[list[str], Any]] = {
     "into": (["--into", "iceberg"], "iceberg"),

@@ -4,6 +4,7 @@ import logging
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
@@ -48,6 +49,8 @@ __all__ = ["replicate_command"]
 
 _NAMED: Final = 8
 """The maximum number of tables that a line names."""
+_SMALL_FORMATS: Final = ("parquet", "delta")
+"""The formats whose small tables are written without Spark."""
 
 
 def _some(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -266,12 +269,20 @@ def _joined(
 @click.option(
     "--json", "as_json", is_flag=True, help="Print each batch, and each maintenance of a table, as a JSON object."
 )
+@click.option(
+    "--spark",
+    type=click.Choice(("needed", "always")),
+    default="needed",
+    show_default=True,
+    help="Parquet, Delta: start Spark when a table needs it, as small ones do not, or at once.",
+)
 @spark_options
 @metrics_option
 def replicate_command(
     changelog: str,
     *,
     mode: str | None,
+    spark: str,
     retain: float,
     retain_snapshots: int,
     as_json: bool,
@@ -297,6 +308,7 @@ def replicate_command(
     directory. Tables that would have the same name are errors of each, unless --schema-column makes them one table: for
     tenants that have a schema each, --namespace lake --schema-column tenant.
 
+    Small tables of Parquet and Delta Lake are written without Spark, which is started, and needs Java, for all others.
     Delta Lake and Iceberg need jars, which Spark downloads from Maven Central once. Iceberg's catalog is DIR itself,
     unless --catalog names another one of the Spark session; DIR then has the notes of the tables.
 
@@ -340,7 +352,8 @@ def replicate_command(
         raise click.UsageError("give --once or --continuous")
     if chosen["as_of"] is not None and mode != "once":
         raise click.UsageError("--as-of needs --once: tables that follow the log are at its end")
-    require(*COMMANDS["replicate"].extras, *(["metrics"] if metrics else []))
+    starts = spark == "always" or chosen["into"] not in _SMALL_FORMATS
+    require(*COMMANDS["replicate"].extras, *(["metrics"] if metrics else []), needs_java=starts)
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
     from pgoutput_construct.postgres._patience import collected_signals
     from pgoutput_construct.spark._replicate import ReplicateOptions, Retention, replicate
@@ -353,7 +366,7 @@ def replicate_command(
     with (
         logging_to_stderr("text"),
         _metrics(metrics) as collect,
-        _session(master, conf, chosen["into"], chosen["warehouse"]) as spark,
+        _session(master, conf, chosen["into"], chosen["warehouse"], starts) as session,
         collected_signals(True) as wishes,
         progress_line() as show,
     ):
@@ -376,7 +389,7 @@ def replicate_command(
             )
 
         batch = replicate(
-            spark,
+            session,
             **options,
             on_batch=on_batch,
             on_maintenance=on_maintenance,
@@ -386,10 +399,14 @@ def replicate_command(
         LOGGER.info("%s", _conclusion(batch, wishes))
 
 
-def _session(master: str, conf: tuple[tuple[str, str], ...], into: str, warehouse: str) -> "SparkSession":
-    from pgoutput_construct.spark import spark_session
+def _session(master: str, conf: tuple[tuple[str, str], ...], into: str, warehouse: str, starts: bool) -> "SparkSession":
+    from pgoutput_construct.spark.formats import check_master, deferred_session, spark_session
 
-    announce_spark(master, into, LOGGER.info)
+    announce = partial(announce_spark, master, into, LOGGER.info)
+    if not starts:
+        check_master(master)
+        return deferred_session(announce, master, dict(conf), into=[into], warehouse=warehouse)
+    announce("")
     return spark_session(master, dict(conf), into=[into], warehouse=warehouse)
 
 

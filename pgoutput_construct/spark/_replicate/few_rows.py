@@ -73,26 +73,34 @@ class FewRows:
 
     @classmethod
     def from_step(
-        cls, log: OpenLog, sink: Sink, step: TableStep, changes: StagedRows, on_missing: OnMissing
+        cls,
+        log: OpenLog,
+        sink: Sink,
+        step: TableStep,
+        changes: StagedRows,
+        before: Dataset | None,
+        on_missing: OnMissing,
     ) -> Self | None:
-        """Return a table whose rows before count; None if the changes need the general way.
+        """Return a table; None if the changes need the general way.
 
         Args:
             log: The log.
             sink: What writes the format.
             step: What is done for the table.
             changes: The changes.
+            before: The dataset whose rows count; None for none.
             on_missing: As in ``OpenLog.state``.
         """
         table = log.table(step.table)
-        if step.before is None or not is_simple(log, step, table, changes.summary):
+        if not is_simple(log, step, table, changes.summary):
             return None
         changed = read_files(sink.warehouse.store, dict.fromkeys(changes.files), changes_schema(table.columns))
         if changed is None:
             return None
         lacks_rows = on_missing == "error" and table.relation_oid in {lack.relation_oid for lack in log.lacks}
         rule, naming = rule_of(table, changes.summary, lacks_rows), sink.naming_of(step.dataset)
-        return cls(rule, changed, named_columns(rows_schema(rule.columns), naming), step.before.version.last)
+        last = (-1, -1) if before is None else before.version.last
+        return cls(rule, changed, named_columns(rows_schema(rule.columns), naming), last)
 
     @property
     def schema(self) -> pa.Schema:
@@ -104,12 +112,16 @@ class FewRows:
         """The columns of the dataset."""
         return pa.schema([self.schema.field(name).with_name(other) for name, other in self.named])
 
-    def after(self, before: pa.Table) -> pa.Table | None:
+    def after(self, before: pa.Table | None) -> pa.Table | None:
         """Return the rows after the changes, given those before; None if a change needs the general way."""
         try:
-            return advanced_rows(before.cast(self.schema), self.changes, self.rule)
+            return advanced_rows(None if before is None else before.cast(self.schema), self.changes, self.rule)
         except (PgoutputError, pa.ArrowException):
             return None  # the general way says what is wrong
+
+    def create(self, store: LogStore, files: NewFiles, rows: pa.Table) -> Dataset:
+        """Write all rows of a table, and commit them; return its dataset."""
+        return files.commit(self._write(store, files, rows))
 
     def write(self, store: LogStore, files: NewFiles) -> tuple[Dataset, int] | None:
         """Write what has changed, and commit it; None if the general way is needed.

@@ -13,7 +13,7 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import count
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -64,13 +64,26 @@ class ChangeRequest(NamedTuple):
     """The seq after which they ended."""
 
 
-class StagedRows(NamedTuple):
+@dataclass(frozen=True)
+class StagedRows:
     """Changes of a table, and their summary."""
 
-    rows: DataFrame
+    spark: SparkSession
+    path: str
+    """Where the warehouse is."""
+    schema: pa.Schema
+    """The columns of the rows."""
+    files: tuple[str, ...]
+    """The names of their files in the warehouse."""
     summary: ChangeSummary
-    files: tuple[str, ...] = ()
-    """The names of the files of the rows, in the warehouse."""
+
+    @cached_property
+    def rows(self) -> DataFrame:
+        """The changes as ``OpenLog.changes`` has them."""
+        schema = from_arrow_schema(self.schema, prefer_timestamp_ntz=True)
+        if not self.files:
+            return self.spark.createDataFrame([], schema)
+        return self.spark.read.schema(schema).parquet(*(plain_path(f"{self.path}/{name}") for name in self.files))
 
 
 @dataclass(frozen=True)
@@ -103,15 +116,11 @@ class StagedChanges:
         return self._files[requested].errors
 
     def changes(self, spark: SparkSession, requested: ChangeRequest) -> StagedRows:
-        """Return changes as ``OpenLog.changes`` does; raise ChangeLogError where they could not be decoded."""
+        """Return changes; raise ChangeLogError where they could not be decoded."""
         found = self._files[requested]
         for error in found.errors:
             raise ChangeLogError(error)
-        schema = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
-        if not found.names:
-            return StagedRows(spark.createDataFrame([], schema), found.summary)
-        paths = (plain_path(f"{self._path}/{name}") for name in found.names)
-        return StagedRows(spark.read.schema(schema).parquet(*paths), found.summary, found.names)
+        return StagedRows(spark, self._path, found.schema, found.names, found.summary)
 
 
 TableMasks: TypeAlias = Mapping[str, Mapping[str, Mask]]

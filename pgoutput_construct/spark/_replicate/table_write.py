@@ -81,6 +81,8 @@ def write_table(
     if is_soft(step.dataset):
         return _write_soft_table(SoftWrite(log, spark, sink, step, changes, before, on_missing))
     if before is None:
+        if (created := _created_by_driver(log, spark, sink, step, changes, on_missing)) is not None:
+            return WrittenTable(created)
         if _begins_with_inserts(log, step, changes.summary):
             rows = _inserted_rows(log, step.table, changes)
         else:
@@ -193,7 +195,7 @@ def _changed_dataset(
         return _with_most_rows(sink, sink.append(spark, step.dataset, rows), most)
     is_few = most is not None and most <= sink.few_rows + changes.summary.changes
     if most is not None and is_few and sink.overwrites_few and reaches_files(spark, sink.warehouse.store):
-        few = FewRows.from_step(log, sink, step, changes, on_missing)
+        few = FewRows.from_step(log, sink, step, changes, before, on_missing)
         written = None if few is None else _with_few_rows(spark, sink, step, before, few, most)
         if written is not None:
             return written
@@ -202,6 +204,20 @@ def _changed_dataset(
         if merged is not None:
             return _with_most_rows(sink, sink.merge(spark, step.dataset, merged), most)
     return None
+
+
+def _created_by_driver(
+    log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: StagedRows, on_missing: OnMissing
+) -> Dataset | None:
+    """Write a table of few changes from scratch, without Spark; return its dataset, None for the general way."""
+    is_asked = isinstance(sink, MergingSink) and sink.overwrites_few and reaches_files(spark, sink.warehouse.store)
+    few = FewRows.from_step(log, sink, step, changes, None, on_missing) if is_asked else None
+    rows = None if few is None else few.after(None)
+    if few is None or rows is None:
+        return None
+    files = sink.new_files(spark, step.dataset, few.stored_schema, step.replaced, FilesUse.REPLACE)
+    created = None if files is None else few.create(sink.warehouse.store, files, rows)
+    return None if created is None else _with_most_rows(sink, created, rows.num_rows)
 
 
 def _with_few_rows(

@@ -1,0 +1,104 @@
+"""A small database is replicated where there is no Java; what needs Spark says so, and is done once there is one."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgoutput_construct import lake
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from tests.postgres.shop import Shop
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+ROUNDS = (
+    """
+    CREATE TABLE keyed (id int PRIMARY KEY, note text, big text, at timestamptz);
+    ALTER TABLE keyed ALTER big SET STORAGE EXTERNAL;
+    CREATE TABLE whole (a int, b text);
+    ALTER TABLE whole REPLICA IDENTITY FULL;
+    INSERT INTO keyed SELECT i, 'row ' || i, repeat('b', 3000 + i), 'epoch' FROM generate_series(1, 90) i;
+    INSERT INTO whole SELECT i % 3, 'same' FROM generate_series(1, 9) i;
+    INSERT INTO item VALUES (1, 'first');
+    """,
+    """
+    UPDATE keyed SET note = 'changed' WHERE id < 4;
+    UPDATE keyed SET id = id + 100 WHERE id BETWEEN 3 AND 5;
+    DELETE FROM keyed WHERE id = 6;
+    INSERT INTO keyed VALUES (6, 'again', NULL, now());
+    UPDATE whole SET b = 'other' WHERE ctid IN (SELECT ctid FROM whole LIMIT 4);
+    DELETE FROM whole WHERE a = 2;
+    """,
+    "INSERT INTO keyed VALUES (500, 'new', '', NULL); TRUNCATE item; INSERT INTO item VALUES (7, 'after')",
+)
+ALTERED = "ALTER TABLE keyed ADD COLUMN later int DEFAULT 7; INSERT INTO item VALUES (8, 'meanwhile')"
+TABLES = {"public.item": "id, name", "public.keyed": "id, note, big, at", "public.whole": "a, b"}
+
+
+@pytest.fixture
+def shop(server18: EmbeddedServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shop]:
+    """Return a database, and an empty place for a log."""
+    with Shop.create(server18, f"no_java_{request.node.callspec.id}", tmp_path / "log") as shop:
+        yield shop
+
+
+@pytest.fixture
+def no_java(tmp_path: Path) -> dict[str, str]:
+    """Return an environment in which no Java is found."""
+    (tmp_path / "empty").mkdir()
+    return {**os.environ, "JAVA_HOME": str(tmp_path / "empty")}
+
+
+def _replicate(shop: Shop, into: str, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    place = shop.directory.parent / "warehouse"
+    command = [sys.executable, "-m", "pgoutput_construct.cli", "replicate", str(shop.directory), "--once"]
+    command += ["--into", into, "--warehouse", str(place), "--master", "local[2]"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
+
+
+def _source(shop: Shop, table: str, columns: str) -> list[tuple[Any, ...]]:
+    with shop.connect() as connection:
+        return _ordered(connection.execute(f"SELECT {columns} FROM {table}".encode()).fetchall())
+
+
+def _replica(shop: Shop, table: str, columns: str) -> list[tuple[Any, ...]]:
+    rows = lake.read(str(shop.directory.parent / "warehouse"), table).select(columns.split(", "))
+    return _ordered(tuple(row.values()) for row in rows.to_pylist())
+
+
+def _ordered(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted(rows, key=lambda row: repr(row[:2]))
+
+
+def _check(shop: Shop, tables: dict[str, str]) -> None:
+    for table, columns in tables.items():
+        assert _replica(shop, table, columns) == _source(shop, table, columns), table
+
+
+@pytest.mark.parametrize("into", ["parquet", "delta"])
+def test_rounds(shop: Shop, no_java: dict[str, str], into: str) -> None:
+    """Tables come, and change, without Java; an altered one with a default waits for it, and the others do not."""
+    for statements in ROUNDS:
+        shop.execute(*statements.split(";"))
+        shop.capture()
+        done = _replicate(shop, into, no_java)
+        assert done.returncode == 0, done.stderr
+        assert "starting Spark" not in done.stderr
+        _check(shop, TABLES)
+    shop.execute(*ALTERED.split(";"))
+    shop.capture()
+    done = _replicate(shop, into, no_java)
+    assert done.returncode == 1, done.stderr
+    assert "public.keyed" in done.stderr and "are written without Spark" in done.stderr
+    assert "Spark needs Java 17 or newer" in done.stderr and "Traceback" not in done.stderr
+    _check(shop, TABLES)
+    if into == "parquet":
+        return  # the rest is the same
+    done = _replicate(shop, into, dict(os.environ))
+    assert done.returncode == 0, done.stderr
+    assert "starting Spark" in done.stderr
+    _check(shop, {**TABLES, "public.keyed": "id, note, big, at, later"})
