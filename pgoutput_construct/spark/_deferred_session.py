@@ -6,20 +6,21 @@ attribute that it does not have itself is the moment when Spark starts. Where th
 replicated all the same, and what needs Spark is an error of its table.
 """
 
-import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, cast
 
 from pyspark.sql import SparkSession
 
-__all__ = ["NEEDED_BY", "DeferredSession", "handlers_kept", "is_closed"]
+from pgoutput_construct.errors import PgoutputError
+
+__all__ = ["NEEDED_BY", "DeferredSession", "has_no_spark", "in_own_thread", "is_closed", "needed_by"]
 
 NEEDED_BY: Final = ContextVar("NEEDED_BY", default="")
-"""The table that is being written: if Spark is started, it is for that one."""
-
+"""What is being done, such as the name of a table: if Spark is started, it is for that."""
 _DEFAULTS: Final[Mapping[str, str]] = {"spark.sql.parquet.compression.codec": "snappy", "spark.sql.extensions": ""}
 """Spark's defaults of settings that are asked for."""
 
@@ -28,30 +29,66 @@ class DeferredSession:
     """Stands for a session until it is opened; its settings are known before.
 
     Args:
-        start: Returns the session, once.
+        start: Returns the session. It is called once, or again where it raised a PgoutputError.
         settings: Its settings, as far as they are not Spark's defaults.
+        parent: The session that it is made of, and that is opened first; None if it starts Spark itself.
+        can_start: Returns whether Spark can be started at all.
     """
 
-    def __init__(self, start: Callable[[], SparkSession], settings: Mapping[str, str]) -> None:
-        self._start, self._session = start, cast("SparkSession | None", None)
+    def __init__(
+        self,
+        start: Callable[[], SparkSession],
+        settings: Mapping[str, str],
+        parent: "DeferredSession | None" = None,
+        can_start: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._start, self._parent, self._can_start = start, parent, can_start
+        self._session = cast("SparkSession | None", None)
+        self._error = cast("Exception | None", None)
         self._lock, self._activated = threading.Lock(), threading.local()
         self.settings = settings
 
     @property
     def is_open(self) -> bool:
-        """Whether Spark was needed."""
+        """Whether it was needed."""
         return self._session is not None
+
+    @property
+    def spark(self) -> SparkSession | None:
+        """The session, or the one that it will be made of; None if Spark was not needed."""
+        return self._session if self._session is not None or self._parent is None else self._parent.spark
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether Spark could not be started."""
+        return self._error is not None if self._parent is None else self._parent.has_failed
+
+    @property
+    def can_start(self) -> bool:
+        """Whether Spark can be started, which a machine without Java cannot."""
+        return self._can_start() if self._parent is None else self._parent.can_start
 
     def opened(self) -> SparkSession:
         """Return the session, which is opened if it was not."""
         with self._lock:
+            if self._error is not None:
+                raise self._error
             if self._session is None:
-                self._session = self._start()
+                self._session = self._started()
         activate = getattr(self._activated, "activate", None)
         if activate is not None:
             self._activated.activate = None
             activate(self._session)
         return self._session
+
+    def _started(self) -> SparkSession:
+        try:
+            return self._start()
+        except PgoutputError:
+            raise
+        except Exception as error:
+            self._error = error
+            raise
 
     @contextmanager
     def activated(
@@ -69,24 +106,7 @@ class DeferredSession:
     @property
     def conf(self) -> Any:
         """The settings."""
-        return self if self._session is None else self.opened().conf
-
-    def get(self, name: str, *default: str | None) -> str | None:
-        """Return a setting as ``conf.get`` does: those that are not known are asked for."""
-        if name in self.settings:
-            return self.settings[name]
-        if name in _DEFAULTS or (default and not name.startswith("spark.sql.")):
-            return _DEFAULTS.get(name, *default)
-        found: str | None = self.opened().conf.get(name, *default)
-        return found
-
-    def set(self, name: str, value: str) -> None:
-        """Change a setting, as ``conf.set`` does."""
-        self.opened().conf.set(name, value)
-
-    def unset(self, name: str) -> None:
-        """Have a setting be Spark's default, as ``conf.unset`` does."""
-        self.opened().conf.unset(name)
+        return _DeferredConf(self) if self._session is None else self._session.conf
 
     def stop(self) -> None:
         """Stop Spark, if it has started."""
@@ -103,19 +123,58 @@ class DeferredSession:
         return getattr(self.opened(), name)
 
 
+class _DeferredConf:
+    """The settings of a session that is not open yet: what is not known of them opens it."""
+
+    def __init__(self, session: DeferredSession) -> None:
+        self._session = session
+
+    def get(self, name: str, *default: str | None) -> str | None:
+        """Return a setting."""
+        if name in self._session.settings:
+            return self._session.settings[name]
+        if name in _DEFAULTS or (default and not name.startswith("spark.sql.")):
+            return _DEFAULTS.get(name, *default)
+        found: str | None = self._session.opened().conf.get(name, *default)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session.opened().conf, name)
+
+
 def is_closed(spark: SparkSession | DeferredSession) -> bool:
     """Return whether a session was not opened yet."""
     return isinstance(spark, DeferredSession) and not spark.is_open
 
 
+def has_no_spark(spark: SparkSession | DeferredSession) -> bool:
+    """Return whether a session stands for one that cannot be opened."""
+    return isinstance(spark, DeferredSession) and spark.spark is None and not spark.can_start
+
+
 @contextmanager
-def handlers_kept() -> Iterator[None]:
-    """Keep the handler of SIGINT while the block runs: Spark's context sets one of its own in the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.getsignal(signal.SIGINT)
+def needed_by(what: str) -> Iterator[None]:
+    """If Spark is started while the block runs, say that it is for this."""
+    token = NEEDED_BY.set(what)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        NEEDED_BY.reset(token)
+
+
+def in_own_thread(start: Callable[[], SparkSession]) -> SparkSession:
+    """Start a session in a thread of its own, and return it.
+
+    In the main thread Spark's context would replace the handler of SIGINT; in any one, the session would be that
+    thread's active one from then on.
+    """
+    started: Future[SparkSession] = Future()
+
+    def run() -> None:
+        try:
+            started.set_result(start())
+        except BaseException as error:
+            started.set_exception(error)
+
+    threading.Thread(target=run, name="start of Spark", daemon=True).start()
+    return started.result()

@@ -19,7 +19,7 @@ from pyspark.sql.utils import is_remote
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark._deferred_session import is_closed
+from pgoutput_construct.spark._deferred_session import DeferredSession, has_no_spark
 
 _OURS = re.compile(r"(pgoutput_construct(?:\.\w+)*)\.(\w+Error): (.+)")
 _PLANNED: Final = "PYTHON_DATA_SOURCE_ERROR"
@@ -161,10 +161,11 @@ def run_tasks(
         work: Yields the rows of one task; pickled, and its errors are raised here.
         schema: The columns of the rows.
         size: How many bytes all tasks work on; None where that is not known, or they are to run in executors.
+            Without a Java all run here.
     """
     if not tasks:
         return []
-    if size is not None and size <= _LITTLE:
+    if size is not None and (size <= _LITTLE or has_no_spark(spark)):
         return [Row(**{name: row.get(name) for name in schema.names}) for task in tasks for row in work(task)]
 
     def done(task: Any) -> Iterator[pa.RecordBatch]:
@@ -197,12 +198,13 @@ def task_rows(
     return rows.mapInArrow(done, schema)
 
 
-def is_alive(session: SparkSession) -> bool:
+def is_alive(session: SparkSession | DeferredSession) -> bool:
     """Return whether Spark still runs jobs: its errors do not distinguish a failed job from an ended session."""
-    if is_closed(session):
-        return True
+    started = session.spark if isinstance(session, DeferredSession) else session
+    if started is None:
+        return not session.has_failed
     try:
-        return session.range(1).count() == 1
+        return started.range(1).count() == 1
     except Exception:
         return False
 

@@ -101,14 +101,12 @@ def own_session(spark: SparkSession, purpose: str) -> SparkSession:
     Raises:
         PgoutputError: The caller's session is one of Spark Connect.
     """
-    if isinstance(spark, DeferredSession):
-        return _deferred(spark)
     if is_remote():
         raise PgoutputError(
             f"{purpose} does not work through Spark Connect, which has no sessions with settings of their own: run it "
             "in a program with a driver (spark_session(), spark-submit, or the command line)"
         )
-    return _new_session(spark)
+    return _deferred(spark) if isinstance(spark, DeferredSession) else _new_session(spark)
 
 
 def _deferred(spark: DeferredSession, prepare: Callable[[SparkSession], None] | None = None) -> SparkSession:
@@ -121,7 +119,7 @@ def _deferred(spark: DeferredSession, prepare: Callable[[SparkSession], None] | 
         return session
 
     shared = {name: value for name, value in spark.settings.items() if name == _EXTENSIONS}
-    return cast("SparkSession", DeferredSession(start, {**_own_settings(spark.settings), **shared}))
+    return cast("SparkSession", DeferredSession(start, {**_own_settings(spark.settings), **shared}, spark))
 
 
 @contextmanager
@@ -232,9 +230,17 @@ class SparkSessions:
             try:
                 for future in as_completed(futures):
                     yield futures[future], future.result()
+            except (KeyboardInterrupt, SystemExit):
+                self._cancel_jobs()
+                raise
             finally:
                 for future in futures:
                     future.cancel()
+
+    def _cancel_jobs(self) -> None:
+        """Cancel the jobs of a session that was deferred: those of others are, by Spark's own handler of signals."""
+        if isinstance(self._spark, DeferredSession) and (started := self._spark.spark) is not None:
+            started.sparkContext.cancelAllJobs()
 
     def _inheriting(self) -> Any:
         """Return ``_done`` with a copy of the local properties of this thread: Spark changes those of each job's."""

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.changelog._store.store import Address, is_uri
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import JAVA, has_java, installation
-from pgoutput_construct.spark._deferred_session import NEEDED_BY, DeferredSession, handlers_kept
+from pgoutput_construct.spark._deferred_session import NEEDED_BY, DeferredSession, in_own_thread, needed_by
 from pgoutput_construct.spark._heap import HEAP, default_heap, heap_of, machine_memory
 
 __all__ = [
@@ -219,12 +219,17 @@ _ONE_PROCESS: Final[Mapping[str, str]] = {"spark.python.daemon.module": "pgoutpu
 _MASTER_KEY: Final = "spark.master"
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """The environment variable of a process that spark-submit started, which has a master already."""
-_VARIABLES: Final = frozenset({_SUBMITTED, "PYSPARK_SUBMIT_ARGS"})
-"""The environment variables of a process whose Spark has settings that are not given here."""
+_VARIABLES: Final = (_SUBMITTED, "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE")
+"""The environment variables,"""
+_JAVA_OPTIONS: Final = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
+"""those that may have options of the JVM, and"""
+_CONFIGURATION: Final = ("spark-defaults.conf", "spark-env.sh")
+"""the files, of a process whose Spark has settings that are not given here."""
 _NAME: Final = "pgoutput_construct"
 _LIMITS: Final = (
-    "only tables of Parquet and Delta Lake that are small (up to 4 MB of files, 50,000 changes in a batch of 16 MB), "
-    "have a replica identity, and keep their columns are written without Spark"
+    "without it, tables in a local warehouse are written that have up to 4 MB in Parquet, and 16 MB in Delta Lake with "
+    "deltalake installed, up to 50,000 changes in a batch, a replica identity, the columns that they had, no soft "
+    "deletes, no options of their format, and in Delta Lake no history"
 )
 
 
@@ -280,26 +285,29 @@ def deferred_session(
     chosen = _all_settings(master, settings, into, warehouse)
 
     def start() -> SparkSession:
+        what = NEEDED_BY.get()
         if not has_java():
-            raise PgoutputError(f"{_LIMITS}, all else by Spark. {JAVA}")
-        announce(NEEDED_BY.get())
-        with handlers_kept():
-            return _started(chosen, _NAME, warehouse)
+            raise PgoutputError(f"{what or 'this'} needs Spark: {_LIMITS}. {JAVA}")
+        announce(what)
+        return in_own_thread(lambda: _started(chosen, _NAME, warehouse))
 
-    if _has_other_settings():
-        return start()
-    return cast("SparkSession", DeferredSession(start, {**chosen, **bucket_settings(warehouse)}))
+    if others := _other_settings():
+        with needed_by(f"what {others} sets"):
+            return start()
+    settled = {**chosen, **bucket_settings(warehouse)}
+    return cast("SparkSession", DeferredSession(start, settled, can_start=has_java))
 
 
-def _has_other_settings() -> bool:
-    """Return whether Spark has settings from elsewhere: of a session, of spark-submit, or of a file."""
-    folder = os.environ.get("SPARK_CONF_DIR") or Path(os.environ.get("SPARK_HOME") or pyspark.__path__[0], "conf")
+def _other_settings() -> str:
+    """Return what has settings of Spark that are not given here: a session, a variable, a file; "" for nothing."""
     running: Any = SparkSession
-    return (
-        running._instantiatedSession is not None
-        or not _VARIABLES.isdisjoint(os.environ)
-        or Path(folder, "spark-defaults.conf").exists()
-    )
+    if running._instantiatedSession is not None:
+        return "the session"
+    folder = os.environ.get("SPARK_CONF_DIR") or Path(os.environ.get("SPARK_HOME") or pyspark.__path__[0], "conf")
+    found = [name for name in _VARIABLES if name in os.environ]
+    found += [name for name in _JAVA_OPTIONS if "-Dspark." in os.environ.get(name, "")]
+    found += [str(path) for name in _CONFIGURATION if (path := Path(folder, name)).exists()]
+    return next(iter(found), "")
 
 
 def _all_settings(

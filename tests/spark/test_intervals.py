@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pgoutput_construct.spark._state.intervals import OPEN, Events, Intervals, RowMatching, find_intervals
@@ -112,6 +112,17 @@ def test_rows_with_a_key(events: list[Event]) -> None:
     _check(events, RowMatching.by_key("a"))
 
 
+def _comes(shape: int) -> Event:
+    return Event(False, True, _ZEROS, _ZEROS, shape, 0, (False, False))
+
+
+_ZEROS = dict.fromkeys("abc", 0)
+_GOES = Event(True, False, _ZEROS, _ZEROS, 1, 0, (False, False))
+
+
+# Rows of two shapes that have as many columns in common with the event: the one that came first goes.
+@example([_comes(0), _comes(2), _GOES])
+@example([_comes(2), _comes(0), _GOES])
 @given(st.lists(_EVENT, max_size=30))
 def test_full_rows(events: list[Event]) -> None:
     """Equal rows go as they came; those that were described otherwise are compared by what is common."""

@@ -60,6 +60,7 @@ class Killer:
             return False
         told = [text for name, value in given.items() for text in _option(name, value)]
         arguments = ["replicate", str(log), "--warehouse", str(warehouse), "--once", *told]
+        arguments += ["--spark", self.chance.choice(("needed", "always"))]
         was_killed = self._killed(Supervised(arguments, self.directory / "killed.txt"), warehouse)
         self.replications -= was_killed
         return was_killed

@@ -98,7 +98,8 @@ class _Attack:
         replicated += [word for name, mask in self.masks.items() for word in ("--mask", f"{name}={mask}")]
         replicated += ["--soft-delete"] if self.soft_delete else []
         replicated += [] if self.write_mode is None else ["--write-mode", self.write_mode]
-        continuous = [*replicated, "--continuous", *(_MAINTAINED if self.is_maintained else ())]
+        # Tables as small as these need no Spark, whose processes are among the victims.
+        continuous = [*replicated, "--continuous", "--spark", "always", *(_MAINTAINED if self.is_maintained else ())]
         self.replica = Supervised(continuous, self.directory / "replicate.txt")
         self.rest = Supervised([*replicated, "--once"], self.directory / "rest.txt")
 

@@ -308,7 +308,8 @@ def replicate_command(
     directory. Tables that would have the same name are errors of each, unless --schema-column makes them one table: for
     tenants that have a schema each, --namespace lake --schema-column tenant.
 
-    Small tables of Parquet and Delta Lake are written without Spark, which is started, and needs Java, for all others.
+    Tables of up to 4 MB in Parquet, and 16 MB in Delta Lake, are written without Spark in general, which is started,
+    and needs Java, for all others.
     Delta Lake and Iceberg need jars, which Spark downloads from Maven Central once. Iceberg's catalog is DIR itself,
     unless --catalog names another one of the Spark session; DIR then has the notes of the tables.
 
@@ -400,12 +401,16 @@ def replicate_command(
 
 
 def _session(master: str, conf: tuple[tuple[str, str], ...], into: str, warehouse: str, starts: bool) -> "SparkSession":
+    from pgoutput_construct.spark._deferred_session import is_closed
     from pgoutput_construct.spark.formats import check_master, deferred_session, spark_session
 
     announce = partial(announce_spark, master, into, LOGGER.info)
     if not starts:
         check_master(master)
-        return deferred_session(announce, master, dict(conf), into=[into], warehouse=warehouse)
+        session = deferred_session(announce, master, dict(conf), into=[into], warehouse=warehouse)
+        if is_closed(session):
+            LOGGER.info("Spark is started when a table needs it (--spark always: at once)")
+        return session
     announce("")
     return spark_session(master, dict(conf), into=[into], warehouse=warehouse)
 

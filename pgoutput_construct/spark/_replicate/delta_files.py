@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.spark._replicate.sink import FilesUse
+from pgoutput_construct.spark._replicate.table_comments import TABLE
 
 NTZ: Final = "timestampNtz"
 """The feature that columns of timestamps without time zone need."""
@@ -31,6 +32,8 @@ _FEATURES: Final = frozenset({"appendOnly", "invariants", NTZ})
 """and its features: those that Spark gives to every table."""
 _SETTING: Final = "delta."
 """How properties begin that may change how a table is written."""
+_METADATA: Final = "userMetadata"
+"""What a commit has of the program that made it."""
 _COMMENT: Final = "comment"
 """The only metadata of a column that is no rule for its values."""
 _LONGEST: Final = 32
@@ -45,6 +48,27 @@ def has_deltalake() -> bool:
     with suppress(PackageNotFoundError):
         return version("deltalake").startswith(_LIBRARY)
     return False
+
+
+def commit_metadata(path: Path, most: int) -> list[str] | None:
+    """Return the ``userMetadata`` of the commits of a table that have some, the latest first.
+
+    Args:
+        path: Its directory.
+        most: How many of its latest commits are read.
+
+    Returns:
+        None where the library cannot read the table.
+    """
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        commits = DeltaTable(path.as_uri()).history(most)
+    except DeltaError:
+        return None
+    found = sorted((each for each in commits if _METADATA in each), key=lambda each: -int(each["version"]))
+    return [each[_METADATA] for each in found]
 
 
 class PlainDeltaTable:
@@ -100,6 +124,29 @@ class PlainDeltaTable:
         is_ntz = any("timestamp_ntz" in json.dumps(kind) for _, kind in _kinds(schema))
         return self._table is None or not is_ntz or NTZ in (self._table.protocol().writer_features or ())
 
+    def describe(self, comments: Mapping[str, str], metadata: str) -> bool:
+        """Give the table and its columns comments, and no others, in a commit for each.
+
+        Args:
+            comments: The comments by the names of columns, and that of the table as TABLE.
+            metadata: The ``userMetadata`` of the commits.
+
+        Returns:
+            False where the library refuses one, such as a long one; those before it were written.
+        """
+        from deltalake.exceptions import DeltaError
+
+        properties = _commit_properties(metadata)
+        with suppress(DeltaError):
+            for field in _fields(self._table):
+                name, text = field["name"], comments.get(field["name"], "")
+                if field["metadata"].get(_COMMENT, "") != text:
+                    self._table.alter.set_column_metadata(name, {_COMMENT: text}, commit_properties=properties)
+            if (self._table.metadata().description or "") != (text := comments.get(TABLE, "")):
+                self._table.alter.set_table_description(text, commit_properties=properties)
+            return True
+        return False
+
     def write_checkpoint(self) -> None:
         """Write a checkpoint of the latest version."""
         self._table.create_checkpoint()
@@ -115,10 +162,10 @@ class PlainDeltaTable:
             schema: The columns, if the files replace the table.
             metadata: The ``userMetadata`` of the commit.
         """
-        from deltalake import CommitProperties, Schema
+        from deltalake import Schema
         from deltalake.transaction import AddAction, create_table_with_add_actions
 
-        now, properties = int(time.time() * 1000), CommitProperties(custom_metadata={"userMetadata": metadata})
+        now, properties = int(time.time() * 1000), _commit_properties(metadata)
         actions = [
             AddAction(name, size, {}, now, True, json.dumps(statistics_of(footer)))
             for name, (size, footer) in files.items()
@@ -132,6 +179,12 @@ class PlainDeltaTable:
         else:
             mode = "append" if use is FilesUse.APPEND else "overwrite"
             self._table.create_write_transaction(actions, mode, columns, commit_properties=properties)
+
+
+def _commit_properties(metadata: str) -> Any:
+    from deltalake import CommitProperties
+
+    return CommitProperties(custom_metadata={_METADATA: metadata})
 
 
 def statistics_of(footer: pq.FileMetaData) -> dict[str, Any]:

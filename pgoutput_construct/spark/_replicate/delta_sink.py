@@ -23,7 +23,7 @@ from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._own_session import session_settings, settings_of
 from pgoutput_construct.spark._parquet_file import codec_of
-from pgoutput_construct.spark._replicate.delta_files import NTZ, PlainDeltaTable, has_deltalake
+from pgoutput_construct.spark._replicate.delta_files import NTZ, PlainDeltaTable, commit_metadata, has_deltalake
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     entries_of,
@@ -124,6 +124,9 @@ class DeltaSink(MergingSink):
         """Return the version in the latest commit of this program."""
         if not self._exists(dataset):
             return None
+        path = self._local_path(dataset)
+        if path is not None and has_deltalake() and (known := commit_metadata(path, _HISTORY)) is not None:
+            return self.warehouse.version_of_commit(known[0]) if known else None
         history = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {_HISTORY}")
         ours = history.where("userMetadata IS NOT NULL").orderBy("version", ascending=False).select("userMetadata")
         for row in ours.take(1):
@@ -132,10 +135,14 @@ class DeltaSink(MergingSink):
 
     def describe(self, spark: SparkSession, dataset: Dataset, comments: Mapping[str, str]) -> None:
         """Give the table and its columns comments: commits of their own, which have the version of the data."""
-        if (version := self.version(spark, dataset)) is not None:
-            with self._committing(spark, version):
-                for statement in comment_statements(spark, self._table(dataset), comments):
-                    spark.sql(statement)
+        if (version := self.version(spark, dataset)) is None:
+            return
+        table = self._opened(dataset)
+        if table is not None and table.describe(comments, self.warehouse.commit_text(version)):
+            return
+        with self._committing(spark, version):
+            for statement in comment_statements(spark, self._table(dataset), comments):
+                spark.sql(statement)
 
     def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
         """Return whether the table has Delta Lake's type widening, which readers must know."""
@@ -200,6 +207,11 @@ class DeltaSink(MergingSink):
             return None
         self._claim(spark, dataset)
         return PlainDeltaTable(path)
+
+    def _opened(self, dataset: Dataset) -> PlainDeltaTable | None:
+        """Return a table that is a plain one, where the library is installed; None for any other."""
+        path = self._local_path(dataset)
+        return None if path is None or not has_deltalake() else PlainDeltaTable.opened(path)
 
     def _local_path(self, dataset: Dataset) -> Path | None:
         """Return the directory of a table for ``deltalake``; None for one elsewhere."""
@@ -328,8 +340,7 @@ class DeltaSink(MergingSink):
         """
         if (version := self.version(spark, dataset)) is None:
             raise PgoutputError(f"{dataset.version.table}: no version in its data: run pgoutput replicate first")
-        path = self._local_path(dataset)
-        if path is not None and has_deltalake() and (table := PlainDeltaTable.opened(path)) is not None:
+        if (table := self._opened(dataset)) is not None:
             table.write_checkpoint()  # before which commits can go; Spark itself writes one with every tenth
         history = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {retention.count + 1}")
         committed = [row["seconds"] for row in history.selectExpr("unix_micros(timestamp) / 1e6 AS seconds").collect()]

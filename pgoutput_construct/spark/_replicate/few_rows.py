@@ -81,7 +81,7 @@ class FewRows:
         before: Dataset | None,
         on_missing: OnMissing,
     ) -> Self | None:
-        """Return a table; None if the changes need the general way.
+        """Return a table, with its changes read; None if these need the general way.
 
         Args:
             log: The log.
@@ -119,8 +119,8 @@ class FewRows:
         except (PgoutputError, pa.ArrowException):
             return None  # the general way says what is wrong
 
-    def create(self, store: LogStore, files: NewFiles, rows: pa.Table) -> Dataset:
-        """Write all rows of a table, and commit them; return its dataset."""
+    def add(self, store: LogStore, files: NewFiles, rows: pa.Table) -> Dataset:
+        """Write rows, and commit them: all of a table, or new ones; return its dataset."""
         return files.commit(self._write(store, files, rows))
 
     def write(self, store: LogStore, files: NewFiles) -> tuple[Dataset, int] | None:

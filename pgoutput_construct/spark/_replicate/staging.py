@@ -32,6 +32,7 @@ from pgoutput_construct.columnar.column_masks import Mask, masked_batch
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
 from pgoutput_construct.lake._directories import STAGED
 from pgoutput_construct.lake._notes import Warehouse
+from pgoutput_construct.spark._deferred_session import needed_by
 from pgoutput_construct.spark._execution import is_alive, plain_errors, reaches_files, reason_of, run_tasks, task_rows
 from pgoutput_construct.spark._heap import Heap, heap_of, shown_bytes
 from pgoutput_construct.spark._log_view.added_columns import MARK, escaped
@@ -221,8 +222,9 @@ class StagingTask:
 
 
 def _run_staging(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]:
-    with plain_errors():
-        return run_tasks(spark, tasks, stage, STAGING_RESULT, size_of(spark, tasks))
+    size = size_of(spark, tasks)
+    with plain_errors(), needed_by(f"a batch of {shown_bytes(size or 0)}"):
+        return run_tasks(spark, tasks, stage, STAGING_RESULT, size)
 
 
 def _stage_one_by_one(

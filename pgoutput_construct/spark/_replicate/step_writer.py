@@ -15,7 +15,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.lake._notes import Dataset
-from pgoutput_construct.spark._deferred_session import NEEDED_BY
+from pgoutput_construct.spark._deferred_session import needed_by
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._replicate.batch_plan import Reporter, TableStep, UpdateMode
@@ -166,8 +166,7 @@ class StepWriter:
         return dataset
 
     def _write_step(self, spark: SparkSession, step: TableStep, opened: Callable[[], StagedRows | NewRows]) -> Dataset:
-        NEEDED_BY.set(step.table)
-        with self._sink.exclusive(step.dataset):
+        with needed_by(step.table), self._sink.exclusive(step.dataset):
             dataset = self._written(spark, step, opened())
             self._warehouse.write_note(dataset)
         return dataset

@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.lake._versions import Version
+from pgoutput_construct.spark._deferred_session import NEEDED_BY
 from pgoutput_construct.spark._execution import reaches_files
 from pgoutput_construct.spark._log_view.added_columns import MARK, escaped
 from pgoutput_construct.spark._log_view.change_columns import POSITION, column
@@ -79,6 +80,7 @@ def write_table(
     """
     naming = sink.naming_of(step.dataset)
     if is_soft(step.dataset):
+        NEEDED_BY.set(f"{step.table}, whose deleted rows stay,")
         return _write_soft_table(SoftWrite(log, spark, sink, step, changes, before, on_missing))
     if before is None:
         if (created := _created_by_driver(log, spark, sink, step, changes, on_missing)) is not None:
@@ -92,18 +94,18 @@ def write_table(
         return WrittenTable(_with_most_rows(sink, done, changes.summary.changes))
     before = without_other_key(spark, sink, before, log.table(step.table))
     step = with_values(step, dataset=with_values(step.dataset, details=before.details))
-    reason = _obstacle(log, spark, sink, step, before)
+    obstacle = _obstacle(log, spark, sink, step, before)
     if isinstance(sink, MergingSink) and naming == sink.naming_of(before) and sink.can_merge(step.dataset):
-        changed = _changed_dataset(log, spark, sink, step, changes, before, on_missing, can_merge=not reason)
+        changed = _changed_dataset(log, spark, sink, step, changes, before, on_missing, can_merge=not obstacle)
         if changed is not None:
             return WrittenTable(changed)
+    reason = obstacle or "it was truncated"
+    NEEDED_BY.set(f"{step.table} ({reason})")
     there = sink.read_for_replay(spark, before)
     rows = _advanced_table(log, step.table, there, changes, on_missing, sink.is_small(before))
     rows = commented(naming.for_dataset(rows), comments_of(sink, log.table(step.table), naming))
     done = sink.replace(spark, step.dataset, rows, step.replaced)
-    return WrittenTable(
-        _with_most_rows(sink, done, _most_rows(before, changes.summary.changes)), reason or "it was truncated"
-    )
+    return WrittenTable(_with_most_rows(sink, done, _most_rows(before, changes.summary.changes)), reason)
 
 
 def appends_new_rows(log: OpenLog, sink: Sink, step: TableStep, summary: ChangeSummary) -> bool:
@@ -191,11 +193,14 @@ def _changed_dataset(
     """Change a dataset, rather than write it as a whole; return it, None where that cannot be."""
     naming, most = sink.naming_of(step.dataset), _most_rows(before, changes.summary.changes)
     if _can_append(log, step, before.version, changes.summary):
-        rows = naming.for_dataset(_inserted_rows(log, step.table, changes))
-        return _with_most_rows(sink, sink.append(spark, step.dataset, rows), most)
+        appended = _appended_by_driver(log, spark, sink, step, changes, before)
+        if appended is None:
+            rows = naming.for_dataset(_inserted_rows(log, step.table, changes))
+            appended = sink.append(spark, step.dataset, rows)
+        return _with_most_rows(sink, appended, most)
     is_few = most is not None and most <= sink.few_rows + changes.summary.changes
-    if most is not None and is_few and sink.overwrites_few and reaches_files(spark, sink.warehouse.store):
-        few = FewRows.from_step(log, sink, step, changes, before, on_missing)
+    if most is not None and is_few:
+        few = _few_rows(log, spark, sink, step, changes, before, on_missing)
         written = None if few is None else _with_few_rows(spark, sink, step, before, few, most)
         if written is not None:
             return written
@@ -210,14 +215,36 @@ def _created_by_driver(
     log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: StagedRows, on_missing: OnMissing
 ) -> Dataset | None:
     """Write a table of few changes from scratch, without Spark; return its dataset, None for the general way."""
-    is_asked = isinstance(sink, MergingSink) and sink.overwrites_few and reaches_files(spark, sink.warehouse.store)
-    few = FewRows.from_step(log, sink, step, changes, None, on_missing) if is_asked else None
-    rows = None if few is None else few.after(None)
-    if few is None or rows is None:
+    few = _few_rows(log, spark, sink, step, changes, None, on_missing)
+    if few is None or (rows := few.after(None)) is None:
         return None
     files = sink.new_files(spark, step.dataset, few.stored_schema, step.replaced, FilesUse.REPLACE)
-    created = None if files is None else few.create(sink.warehouse.store, files, rows)
-    return None if created is None else _with_most_rows(sink, created, rows.num_rows)
+    return None if files is None else _with_most_rows(sink, few.add(sink.warehouse.store, files, rows), rows.num_rows)
+
+
+def _appended_by_driver(
+    log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: StagedRows, before: Dataset
+) -> Dataset | None:
+    """Append few new rows to a table without Spark; return its dataset, None for the general way."""
+    few = _few_rows(log, spark, sink, step, changes, before, "error")
+    if few is None or (rows := few.after(None)) is None:
+        return None
+    files = sink.new_files(spark, step.dataset, few.stored_schema, before, FilesUse.APPEND)
+    return None if files is None else few.add(sink.warehouse.store, files, rows)
+
+
+def _few_rows(
+    log: OpenLog,
+    spark: SparkSession,
+    sink: Sink,
+    step: TableStep,
+    changes: StagedRows,
+    before: Dataset | None,
+    on_missing: OnMissing,
+) -> FewRows | None:
+    """Return a table with few changes where this process can write it; None for the general way."""
+    is_asked = isinstance(sink, MergingSink) and sink.overwrites_few and reaches_files(spark, sink.warehouse.store)
+    return FewRows.from_step(log, sink, step, changes, before, on_missing) if is_asked else None
 
 
 def _with_few_rows(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from pgoutput_construct import lake
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
@@ -24,6 +25,8 @@ ROUNDS = (
     INSERT INTO keyed SELECT i, 'row ' || i, repeat('b', 3000 + i), 'epoch' FROM generate_series(1, 90) i;
     INSERT INTO whole SELECT i % 3, 'same' FROM generate_series(1, 9) i;
     INSERT INTO item VALUES (1, 'first');
+    COMMENT ON COLUMN item.name IS 'its name';
+    COMMENT ON TABLE item IS 'what is sold';
     """,
     """
     UPDATE keyed SET note = 'changed' WHERE id < 4;
@@ -35,7 +38,10 @@ ROUNDS = (
     """,
     "INSERT INTO keyed VALUES (500, 'new', '', NULL); TRUNCATE item; INSERT INTO item VALUES (7, 'after')",
 )
-ALTERED = "ALTER TABLE keyed ADD COLUMN later int DEFAULT 7; INSERT INTO item VALUES (8, 'meanwhile')"
+ALTERED = (
+    "ALTER TABLE keyed ADD COLUMN later int DEFAULT 7; INSERT INTO item VALUES (8, 'meanwhile')",
+    "INSERT INTO item VALUES (9, 'after a table failed')",
+)
 TABLES = {"public.item": "id, name", "public.keyed": "id, note, big, at", "public.whole": "a, b"}
 
 
@@ -89,16 +95,40 @@ def test_rounds(shop: Shop, no_java: dict[str, str], into: str) -> None:
         assert done.returncode == 0, done.stderr
         assert "starting Spark" not in done.stderr
         _check(shop, TABLES)
-    shop.execute(*ALTERED.split(";"))
-    shop.capture()
-    done = _replicate(shop, into, no_java)
-    assert done.returncode == 1, done.stderr
-    assert "public.keyed" in done.stderr and "are written without Spark" in done.stderr
-    assert "Spark needs Java 17 or newer" in done.stderr and "Traceback" not in done.stderr
-    _check(shop, TABLES)
+    for statements in ALTERED:
+        shop.execute(*statements.split(";"))
+        shop.capture()
+        done = _replicate(shop, into, no_java)
+        assert done.returncode == 1, done.stderr
+        assert "public.keyed (columns were added" in done.stderr and "needs Spark: without it, tables" in done.stderr
+        assert "Spark needs Java 17 or newer" in done.stderr and "Traceback" not in done.stderr
+        assert "public.item" not in done.stderr.partition("is left unchanged")[2]
+        _check(shop, {"public.item": "id, name", "public.whole": "a, b"})
     if into == "parquet":
         return  # the rest is the same
     done = _replicate(shop, into, dict(os.environ))
     assert done.returncode == 0, done.stderr
-    assert "starting Spark" in done.stderr
+    assert "starting Spark (local[2]) for public.keyed" in done.stderr
+    item = DeltaTable(str(shop.directory.parent / "warehouse" / "public.item"))
+    assert item.metadata().description == "what is sold"
+    assert [field.metadata for field in item.schema().fields if field.name == "name"] == [{"comment": "its name"}]
     _check(shop, {**TABLES, "public.keyed": "id, note, big, at, later"})
+
+
+def test_many_tables(shop_of_many: Shop, no_java: dict[str, str]) -> None:
+    """More than are worth a task of their own: their inserts are staged, and appended all the same."""
+    names = [f"many_{number}" for number in range(34)]
+    for number in (1, 2):
+        create = (f"CREATE TABLE IF NOT EXISTS {name} (id int PRIMARY KEY)" for name in names)
+        shop_of_many.execute(*create, *(f"INSERT INTO {name} VALUES ({number})" for name in names))
+        shop_of_many.capture()
+        done = _replicate(shop_of_many, "delta", no_java)
+        assert done.returncode == 0, done.stderr
+    _check(shop_of_many, {f"public.{name}": "id" for name in names})
+
+
+@pytest.fixture
+def shop_of_many(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
+    """Return another database."""
+    with Shop.create(server18, "no_java_many", tmp_path / "log") as shop:
+        yield shop
