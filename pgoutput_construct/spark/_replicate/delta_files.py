@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,25 +50,33 @@ def has_deltalake() -> bool:
     return False
 
 
-def commit_metadata(path: Path, most: int) -> list[str] | None:
-    """Return the ``userMetadata`` of the commits of a table that have some, the latest first.
+class DeltaCommit(NamedTuple):
+    """A commit of a table."""
+
+    version: int
+    """Its number."""
+    at: float
+    """When it was made, in seconds since 1970."""
+    metadata: str | None
+    """Its ``userMetadata``; None where a program has given none."""
+
+
+def commits_of(path: Path, most: int) -> list[DeltaCommit] | None:
+    """Return the latest commits of a table, the last one first; None where the library cannot read the table.
 
     Args:
         path: Its directory.
-        most: How many of its latest commits are read.
-
-    Returns:
-        None where the library cannot read the table.
+        most: The number of commits.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        commits = DeltaTable(path.as_uri()).history(most)
+        found = DeltaTable(path.as_uri()).history(most)
     except DeltaError:
         return None
-    found = sorted((each for each in commits if _METADATA in each), key=lambda each: -int(each["version"]))
-    return [each[_METADATA] for each in found]
+    commits = (DeltaCommit(each["version"], each["timestamp"] / 1000, each.get(_METADATA)) for each in found)
+    return sorted(commits, reverse=True)
 
 
 class PlainDeltaTable:
@@ -146,6 +154,16 @@ class PlainDeltaTable:
                 self._table.alter.set_table_description(text, commit_properties=properties)
             return True
         return False
+
+    def vacuum(self, hours: int, metadata: str) -> None:
+        """Remove the files that no version of these hours has, as VACUUM does.
+
+        Args:
+            hours: How many.
+            metadata: The ``userMetadata`` of the commits that say so.
+        """
+        properties = _commit_properties(metadata)
+        self._table.vacuum(hours, False, enforce_retention_duration=False, commit_properties=properties, full=True)
 
     def write_checkpoint(self) -> None:
         """Write a checkpoint of the latest version."""

@@ -20,10 +20,17 @@ from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.lake._versions import Version
+from pgoutput_construct.spark._deferred_session import has_no_spark
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._own_session import session_settings, settings_of
 from pgoutput_construct.spark._parquet_file import codec_of
-from pgoutput_construct.spark._replicate.delta_files import NTZ, PlainDeltaTable, commit_metadata, has_deltalake
+from pgoutput_construct.spark._replicate.delta_files import (
+    NTZ,
+    DeltaCommit,
+    PlainDeltaTable,
+    commits_of,
+    has_deltalake,
+)
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     entries_of,
@@ -124,14 +131,18 @@ class DeltaSink(MergingSink):
         """Return the version in the latest commit of this program."""
         if not self._exists(dataset):
             return None
+        texts = (each.metadata for each in self._commits(spark, dataset, _HISTORY) if each.metadata is not None)
+        text = next(texts, None)
+        return None if text is None else self.warehouse.version_of_commit(text)
+
+    def _commits(self, spark: SparkSession, dataset: Dataset, most: int) -> list[DeltaCommit]:
+        """Return the latest commits of a table, the last one first."""
         path = self._local_path(dataset)
-        if path is not None and has_deltalake() and (known := commit_metadata(path, _HISTORY)) is not None:
-            return self.warehouse.version_of_commit(known[0]) if known else None
-        history = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {_HISTORY}")
-        ours = history.where("userMetadata IS NOT NULL").orderBy("version", ascending=False).select("userMetadata")
-        for row in ours.take(1):
-            return self.warehouse.version_of_commit(row["userMetadata"])
-        return None
+        if path is not None and has_deltalake() and (known := commits_of(path, most)) is not None:
+            return known
+        history = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {most}")
+        rows = history.selectExpr("version", "unix_micros(timestamp) / 1e6", "userMetadata").collect()
+        return sorted((DeltaCommit(*row) for row in rows), reverse=True)
 
     def describe(self, spark: SparkSession, dataset: Dataset, comments: Mapping[str, str]) -> None:
         """Give the table and its columns comments: commits of their own, which have the version of the data."""
@@ -335,19 +346,30 @@ class DeltaSink(MergingSink):
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Put small files together (OPTIMIZE), and remove those of expired versions (VACUUM), as well as their commits.
 
-        Their own commits have the version, too: the log forgets older ones. It is that of the data, since a note may be
-        older after an interruption.
+        A plain table of one file needs no Spark for that. The commits of both have the version, too: the log forgets
+        older ones. It is that of the data, since a note may be older after an interruption.
         """
         if (version := self.version(spark, dataset)) is None:
             raise PgoutputError(f"{dataset.version.table}: no version in its data: run pgoutput replicate first")
         if (table := self._opened(dataset)) is not None:
             table.write_checkpoint()  # before which commits can go; Spark itself writes one with every tenth
-        history = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {retention.count + 1}")
-        committed = [row["seconds"] for row in history.selectExpr("unix_micros(timestamp) / 1e6 AS seconds").collect()]
-        now = time.time()
-        before = retention.expired_before(committed, now)
+        now, commits = time.time(), self._commits(spark, dataset, retention.count + 1)
+        before = retention.expired_before([each.at for each in commits], now)
         # VACUUM rounds to whole hours (VacuumCommand): ten minutes would be none.
         hours = math.ceil((now - before) / 3600)
+        if table is not None and (has_no_spark(spark) or not _has_small_files(table)):
+            table.vacuum(hours, self.warehouse.commit_text(version))
+        else:
+            yield from self._optimize(spark, dataset, version, hours)
+        yield "log entries removed", self._remove_expired_entries(spark, dataset, before)
+
+    def _optimize(
+        self, spark: SparkSession, dataset: Dataset, version: Version, hours: int
+    ) -> Iterator[tuple[str, int]]:
+        """Put small files together, and remove those that no version of these hours has; yield what ``maintain`` does.
+
+        The commits have a version.
+        """
         # The check is for other writers: there are none. VACUUM lists a table in as many tasks as _LISTING has.
         settings = {_RETENTION_CHECK: "false", _LISTING: "16", _LEAST_FILE: str(_FILE_BYTES)}
         settings[_COMMIT_METADATA] = self.warehouse.commit_text(version)
@@ -356,20 +378,18 @@ class DeltaSink(MergingSink):
                 yield "files added", row["metrics"]["numFilesAdded"]
                 yield "files removed", row["metrics"]["numFilesRemoved"]
             spark.sql(f"VACUUM {self._table(dataset)} RETAIN {hours} HOURS").collect()
-        yield "log entries removed", self._remove_expired_entries(spark, dataset, before)
 
     def _remove_expired_entries(self, spark: SparkSession, dataset: Dataset, before: float) -> int:
         """Remove the commits of expired versions.
 
         Where the property was given that says how long they are retained, Delta Lake removes them.
         """
-        if _LOG_RETENTION in (self._properties(spark, dataset) or {}):
+        is_plain = self._opened(dataset) is not None  # one without properties
+        if not is_plain and _LOG_RETENTION in (self._properties(spark, dataset) or {}):
             return 0
-        mine = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {_HISTORY}").where("userMetadata IS NOT NULL")
-        if (latest := mine.agg({"version": "max"}).collect()[0][0]) is None:
-            return 0
+        mine = [each.version for each in self._commits(spark, dataset, _HISTORY) if each.metadata is not None]
         store, folder = self.warehouse.store, f"{dataset.directory}/{_LOG_FOLDER}"
-        return remove_expired_entries(store, folder, before, latest)
+        return remove_expired_entries(store, folder, before, max(mine)) if mine else 0
 
     def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
         """Return whether the store is a directory, and no others have files in the place."""
@@ -423,6 +443,12 @@ class _DeltaTableFiles(NewFiles):
                 footers[name.removeprefix(f"{self.folder}/")] = size, pq.read_metadata(file)
         self._table.commit(self._use, footers, self.schema, warehouse.commit_text(dataset.version))
         return dataset if self._use is not FilesUse.REPLACE else with_values(dataset, details={})
+
+
+def _has_small_files(table: PlainDeltaTable) -> bool:
+    """Return whether a table has files that can be put together, as far as that is known."""
+    files = table.files
+    return files is None or sum(size < _FILE_BYTES for size in files.values()) > 1
 
 
 def remove_expired_entries(store: LogStore, folder: str, before: float, latest: int) -> int:

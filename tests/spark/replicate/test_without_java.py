@@ -1,6 +1,7 @@
 """A small database is replicated where there is no Java; what needs Spark says so, and is done once there is one."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -32,11 +33,12 @@ ROUNDS = (
     UPDATE keyed SET note = 'changed' WHERE id < 4;
     UPDATE keyed SET id = id + 100 WHERE id BETWEEN 3 AND 5;
     DELETE FROM keyed WHERE id = 6;
-    INSERT INTO keyed VALUES (6, 'again', NULL, now());
+    INSERT INTO keyed VALUES (6, 'again', NULL, now()), (500, 'new', '', NULL);
+    TRUNCATE item;
+    INSERT INTO item VALUES (7, 'after');
     UPDATE whole SET b = 'other' WHERE ctid IN (SELECT ctid FROM whole LIMIT 4);
     DELETE FROM whole WHERE a = 2;
     """,
-    "INSERT INTO keyed VALUES (500, 'new', '', NULL); TRUNCATE item; INSERT INTO item VALUES (7, 'after')",
 )
 ALTERED = (
     "ALTER TABLE keyed ADD COLUMN later int DEFAULT 7; INSERT INTO item VALUES (8, 'meanwhile')",
@@ -62,7 +64,7 @@ def no_java(tmp_path: Path) -> dict[str, str]:
 def _replicate(shop: Shop, into: str, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     place = shop.directory.parent / "warehouse"
     command = [sys.executable, "-m", "pgoutput_construct.cli", "replicate", str(shop.directory), "--once"]
-    command += ["--into", into, "--warehouse", str(place), "--master", "local[2]"]
+    command += ["--into", into, "--warehouse", str(place), "--master", "local[2]", "--maintain"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
 
 
@@ -94,15 +96,16 @@ def test_rounds(shop: Shop, no_java: dict[str, str], into: str) -> None:
         done = _replicate(shop, into, no_java)
         assert done.returncode == 0, done.stderr
         assert "starting Spark" not in done.stderr
+        assert re.search(r" INFO .* maintenance of public\.item", done.stderr) and "WARNING" not in done.stderr
         _check(shop, TABLES)
-    for statements in ALTERED:
+    for statements in ALTERED if into == "delta" else ALTERED[:1]:
         shop.execute(*statements.split(";"))
         shop.capture()
         done = _replicate(shop, into, no_java)
         assert done.returncode == 1, done.stderr
         assert "public.keyed (columns were added" in done.stderr and "needs Spark: without it, tables" in done.stderr
         assert "Spark needs Java 17 or newer" in done.stderr and "Traceback" not in done.stderr
-        assert "public.item" not in done.stderr.partition("is left unchanged")[2]
+        assert "public.item is left unchanged" not in done.stderr
         _check(shop, {"public.item": "id, name", "public.whole": "a, b"})
     if into == "parquet":
         return  # the rest is the same
