@@ -8,7 +8,9 @@ source alone.
 
 Data goes forward, and imports only back: ``_log_view`` (what a log says of its tables) -> ``_source`` (segments become
 rows) -> ``_state`` (changes become rows of tables) -> ``_open_log`` (both for users) -> ``_replicate`` -> ``_verify``.
-``_execution`` is what Spark runs for all of them. Start reading at ``_open_log``, then ``_source`` and ``_state``.
+``_execution`` is what Spark runs for all of them; ``_own_session`` makes the sessions that this is done in, and
+``_deferred_session`` stands for one that was not needed yet. Start reading at ``_open_log``, then ``_source`` and
+``_state``.
 
 Invariants: executors need the log and nothing else; no row is decoded twice for one read; what fails in an executor
 comes back as the error of this package that it is (``plain_errors``).
