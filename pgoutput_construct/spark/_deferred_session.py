@@ -8,19 +8,21 @@ replicated all the same, and what needs Spark is an error of its table.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, Final, cast
 
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["NEEDED_BY", "DeferredSession", "has_no_spark", "in_own_thread", "is_closed", "needed_by"]
+__all__ = ["NEEDED_BY", "DeferredSession", "has_no_spark", "is_closed", "needed_by"]
 
 NEEDED_BY: Final = ContextVar("NEEDED_BY", default="")
 """What is being done, such as the name of a table: if Spark is started, it is for that."""
+_TICK: Final = 0.1
+"""Seconds between two looks whether the start of Spark is still waited for."""
 _DEFAULTS: Final[Mapping[str, str]] = {"spark.sql.parquet.compression.codec": "snappy", "spark.sql.extensions": ""}
 """Spark's defaults of settings that are asked for."""
 
@@ -29,7 +31,8 @@ class DeferredSession:
     """Stands for a session until it is opened; its settings are known before.
 
     Args:
-        start: Returns the session. It is called once, or again where it raised a PgoutputError.
+        start: Returns the session. It is called once, or again where it raised a PgoutputError; if it starts Spark, in
+            a thread of its own.
         settings: Its settings, as far as they are not Spark's defaults.
         parent: The session that it is made of, and that is opened first; None if it starts Spark itself.
         can_start: Returns whether Spark can be started at all.
@@ -45,7 +48,7 @@ class DeferredSession:
         self._start, self._parent, self._can_start = start, parent, can_start
         self._session = cast("SparkSession | None", None)
         self._error = cast("Exception | None", None)
-        self._lock, self._activated = threading.Lock(), threading.local()
+        self._lock, self._activated, self._cancelled = threading.Lock(), threading.local(), threading.Event()
         self.settings = settings
 
     @property
@@ -69,7 +72,8 @@ class DeferredSession:
         return self._can_start() if self._parent is None else self._parent.can_start
 
     def opened(self) -> SparkSession:
-        """Return the session, which is opened if it was not."""
+        """Return the session, which is opened if it was not; raise PgoutputError once it was cancelled."""
+        self._check()
         with self._lock:
             if self._error is not None:
                 raise self._error
@@ -83,12 +87,47 @@ class DeferredSession:
 
     def _started(self) -> SparkSession:
         try:
-            return self._start()
+            return self._start() if self._parent is not None else self._in_own_thread()
         except PgoutputError:
             raise
         except Exception as error:
             self._error = error
             raise
+
+    def _in_own_thread(self) -> SparkSession:
+        """Start Spark in a thread of its own.
+
+        In the main thread its context would replace the handler of SIGINT; in any one, the session would be that
+        thread's active one from then on. And nobody can end the wait for a thread that starts a JVM but by leaving it.
+        """
+        started, context = Future[SparkSession](), copy_context()
+
+        def run() -> None:
+            try:
+                started.set_result(context.run(self._start))
+            except BaseException as error:
+                started.set_exception(error)
+
+        threading.Thread(target=run, name="start of Spark", daemon=True).start()
+        while not started.done():
+            self._check()
+            wait([started], _TICK)
+        return started.result()
+
+    def cancel(self) -> None:
+        """Cancel the jobs that run, and let no more be started; nobody waits for the start of Spark any longer."""
+        if self._parent is not None:
+            self._parent.cancel()
+        else:
+            self._cancelled.set()
+            if self._session is not None:
+                self._session.sparkContext.cancelAllJobs()
+
+    def _check(self) -> None:
+        if self._parent is not None:
+            self._parent._check()
+        elif self._cancelled.is_set():
+            raise PgoutputError("it was interrupted")
 
     @contextmanager
     def activated(
@@ -160,21 +199,3 @@ def needed_by(what: str) -> Iterator[None]:
         yield
     finally:
         NEEDED_BY.reset(token)
-
-
-def in_own_thread(start: Callable[[], SparkSession]) -> SparkSession:
-    """Start a session in a thread of its own, and return it.
-
-    In the main thread Spark's context would replace the handler of SIGINT; in any one, the session would be that
-    thread's active one from then on.
-    """
-    started: Future[SparkSession] = Future()
-
-    def run() -> None:
-        try:
-            started.set_result(start())
-        except BaseException as error:
-            started.set_exception(error)
-
-    threading.Thread(target=run, name="start of Spark", daemon=True).start()
-    return started.result()

@@ -231,16 +231,12 @@ class SparkSessions:
                 for future in as_completed(futures):
                     yield futures[future], future.result()
             except (KeyboardInterrupt, SystemExit):
-                self._cancel_jobs()
+                if isinstance(self._spark, DeferredSession):  # of others Spark's own handler of signals does it
+                    self._spark.cancel()
                 raise
             finally:
                 for future in futures:
                     future.cancel()
-
-    def _cancel_jobs(self) -> None:
-        """Cancel the jobs of a session that was deferred: those of others are, by Spark's own handler of signals."""
-        if isinstance(self._spark, DeferredSession) and (started := self._spark.spark) is not None:
-            started.sparkContext.cancelAllJobs()
 
     def _inheriting(self) -> Any:
         """Return ``_done`` with a copy of the local properties of this thread: Spark changes those of each job's."""

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.changelog._store.store import Address, is_uri
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import JAVA, has_java, installation
-from pgoutput_construct.spark._deferred_session import NEEDED_BY, DeferredSession, in_own_thread, needed_by
+from pgoutput_construct.spark._deferred_session import NEEDED_BY, DeferredSession, needed_by
 from pgoutput_construct.spark._heap import HEAP, default_heap, heap_of, machine_memory
 
 __all__ = [
@@ -289,7 +289,7 @@ def deferred_session(
         if not has_java():
             raise PgoutputError(f"{what or 'this'} needs Spark: {_LIMITS}. {JAVA}")
         announce(what)
-        return in_own_thread(lambda: _started(chosen, _NAME, warehouse))
+        return _started(chosen, _NAME, warehouse)
 
     if others := _other_settings():
         with needed_by(f"what {others} sets"):

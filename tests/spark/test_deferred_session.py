@@ -12,7 +12,6 @@ from pgoutput_construct.spark._deferred_session import (
     NEEDED_BY,
     DeferredSession,
     has_no_spark,
-    in_own_thread,
     is_closed,
     needed_by,
 )
@@ -127,13 +126,37 @@ def test_an_own_session_of_it() -> None:
 
 
 def test_a_thread_of_its_own() -> None:
-    """What is started comes back, or its error."""
-    main = threading.current_thread()
-    assert in_own_thread(lambda: cast("SparkSession", threading.current_thread() is main)) is cast(
-        "SparkSession", False
-    )
-    with pytest.raises(ZeroDivisionError):
-        in_own_thread(lambda: cast("SparkSession", 1 / 0))
+    """Spark starts in another thread than the one that needs it, for what that one does."""
+    seen = list[tuple[str, str]]()
+
+    def start() -> SparkSession:
+        seen.append((threading.current_thread().name, NEEDED_BY.get()))
+        return cast("SparkSession", _Session())
+
+    with needed_by("public.t"):
+        DeferredSession(start, {}).opened()
+    assert seen == [("start of Spark", "public.t")]
+
+
+def test_cancelling() -> None:
+    """Who waits for the start of Spark, or asks for it afterwards, is told so."""
+    begun, released = threading.Event(), threading.Event()
+
+    def start() -> SparkSession:
+        begun.set()
+        released.wait(60)
+        return cast("SparkSession", _Session())
+
+    session = DeferredSession(start, {})
+    child = DeferredSession(session.opened, {}, session)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(child.opened)
+        assert begun.wait(60)
+        child.cancel()
+        for each in (waiting.result, child.opened, session.opened):
+            with pytest.raises(pgo.PgoutputError, match="it was interrupted"):
+                each()
+    released.set()
 
 
 @pytest.mark.parametrize("name", ["SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR"])

@@ -80,7 +80,7 @@ def write_table(
     """
     naming = sink.naming_of(step.dataset)
     if is_soft(step.dataset):
-        NEEDED_BY.set(f"{step.table}, whose deleted rows stay,")
+        NEEDED_BY.set(f"{step.table} (its deleted rows stay)")
         return _write_soft_table(SoftWrite(log, spark, sink, step, changes, before, on_missing))
     if before is None:
         if (created := _created_by_driver(log, spark, sink, step, changes, on_missing)) is not None:
