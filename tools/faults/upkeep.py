@@ -101,18 +101,17 @@ def _check(log: Path, end: int | None = None) -> int:
     opened = ChangeLog(log)
     last = number_before(opened.complete_lsn)
     kept = number_before(read_pruned(open_store(log)).lsn) + 1  # later than what was opened: it may have more
-    ended = opened.transactions()
+    try:
+        ended, inserted = opened.transactions(), _inserted(opened)
+    except ChangeLogError as error:
+        if "pruned" in str(error):  # since it was opened: both are read now
+            return 0
+        raise
     numbers = ended.filter(pc.equal(ended["outcome"], COMMITTED))["xid"].to_pylist()
     if numbers != list(range(numbers[0], last + 1)) or numbers[0] > kept or (end is not None and last != end - 1):
         raise ChangeLogError(
             f"{log}: transactions {numbers[0]} to {numbers[-1]} ({len(numbers)}), not {kept} to {last}"
         )
-    try:
-        inserted = _inserted(opened)
-    except ChangeLogError as error:
-        if "pruned" in str(error):
-            return 0
-        raise
     spans = {row["xid"]: row["spans"] for row in ended.to_pylist()}
     for number in numbers:
         seqs = (seq for span in spans[number] for seq in range(span["first"], span["last"]))
