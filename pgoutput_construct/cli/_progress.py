@@ -99,7 +99,7 @@ def waiting_line(show: Callable[[str], None], clock: Callable[[], float] = time.
 
 
 def announce_spark(
-    master: str, kind: str | None = None, show: Callable[[str], None] | None = None, table: str = ""
+    master: str, kind: str | None = None, show: Callable[[str], None] | None = None, purpose: str = ""
 ) -> None:
     """Announce the start of Spark, which prints nothing meanwhile, on standard error.
 
@@ -107,13 +107,13 @@ def announce_spark(
         master: Its master; an invalid one raises PgoutputError.
         kind: The format of the tables, whose jars it may have to download.
         show: Shows the line instead.
-        table: The table that needs it, where not all do.
+        purpose: What it is started for, such as a table, where not all need it.
     """
     from pgoutput_construct.spark.formats import check_master
 
     check_master(master)
     jars = "" if kind in (None, "parquet") else f"; the first time, it downloads the jars of {kind}, a minute or more"
-    line = f"starting Spark ({master}){table and f' for {table}'}: this takes 10 to 30 seconds{jars}"
+    line = f"starting Spark ({master}){purpose and f' for {purpose}'}: this takes 10 to 30 seconds{jars}"
     say(line, err=True) if show is None else show(line)
 
 

@@ -24,7 +24,7 @@ NEEDED_BY: Final = ContextVar("NEEDED_BY", default="")
 _TICK: Final = 0.1
 """Seconds between two looks whether the start of Spark is still waited for."""
 _DEFAULTS: Final[Mapping[str, str]] = {"spark.sql.parquet.compression.codec": "snappy", "spark.sql.extensions": ""}
-"""Spark's defaults of settings that are asked for."""
+"""Spark's defaults of the settings that are read before it starts."""
 
 
 class DeferredSession:

@@ -273,7 +273,7 @@ def deferred_session(
     Where Spark has a session already, or settings that this process does not know, it is that of ``spark_session``.
 
     Args:
-        announce: Called before Spark is started, with the table that needs it; "" for none in particular.
+        announce: Called before Spark is started, with what needs it, such as a table; "" for nothing in particular.
         master: The master.
         settings: Spark's properties.
         into: Formats of tables that the session is to write.

@@ -139,7 +139,7 @@ def test_a_thread_of_its_own() -> None:
 
 
 def test_cancelling() -> None:
-    """Who waits for the start of Spark, or asks for it afterwards, is told so."""
+    """Waiting for the start of Spark, and any later use, raises an error."""
     begun, released = threading.Event(), threading.Event()
 
     def start() -> SparkSession:

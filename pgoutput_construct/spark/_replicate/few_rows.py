@@ -81,7 +81,7 @@ class FewRows:
         before: Dataset | None,
         on_missing: OnMissing,
     ) -> Self | None:
-        """Return a table, with its changes read; None if these need the general way.
+        """Return a table, with its changes read; None to fall back to Spark.
 
         Args:
             log: The log.

@@ -83,8 +83,8 @@ def write_table(
         NEEDED_BY.set(f"{step.table} (its deleted rows stay)")
         return _write_soft_table(SoftWrite(log, spark, sink, step, changes, before, on_missing))
     if before is None:
-        if (created := _created_by_driver(log, spark, sink, step, changes, on_missing)) is not None:
-            return WrittenTable(created)
+        if (created := _added_by_driver(log, spark, sink, step, changes, None, on_missing)) is not None:
+            return WrittenTable(_with_most_rows(sink, created, changes.summary.changes))
         if _begins_with_inserts(log, step, changes.summary):
             rows = _inserted_rows(log, step.table, changes)
         else:
@@ -193,7 +193,7 @@ def _changed_dataset(
     """Change a dataset, rather than write it as a whole; return it, None where that cannot be."""
     naming, most = sink.naming_of(step.dataset), _most_rows(before, changes.summary.changes)
     if _can_append(log, step, before.version, changes.summary):
-        appended = _appended_by_driver(log, spark, sink, step, changes, before)
+        appended = _added_by_driver(log, spark, sink, step, changes, before, on_missing)
         if appended is None:
             rows = naming.for_dataset(_inserted_rows(log, step.table, changes))
             appended = sink.append(spark, step.dataset, rows)
@@ -211,25 +211,21 @@ def _changed_dataset(
     return None
 
 
-def _created_by_driver(
-    log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: StagedRows, on_missing: OnMissing
+def _added_by_driver(
+    log: OpenLog,
+    spark: SparkSession,
+    sink: Sink,
+    step: TableStep,
+    changes: StagedRows,
+    before: Dataset | None,
+    on_missing: OnMissing,
 ) -> Dataset | None:
-    """Write a table of few changes from scratch, without Spark; return its dataset, None for the general way."""
-    few = _few_rows(log, spark, sink, step, changes, None, on_missing)
+    """Write a table of few changes from scratch, or append new rows; return its dataset, None to fall back to Spark."""
+    few = _few_rows(log, spark, sink, step, changes, before, on_missing)
     if few is None or (rows := few.after(None)) is None:
         return None
-    files = sink.new_files(spark, step.dataset, few.stored_schema, step.replaced, FilesUse.REPLACE)
-    return None if files is None else _with_most_rows(sink, few.add(sink.warehouse.store, files, rows), rows.num_rows)
-
-
-def _appended_by_driver(
-    log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: StagedRows, before: Dataset
-) -> Dataset | None:
-    """Append few new rows to a table without Spark; return its dataset, None for the general way."""
-    few = _few_rows(log, spark, sink, step, changes, before, "error")
-    if few is None or (rows := few.after(None)) is None:
-        return None
-    files = sink.new_files(spark, step.dataset, few.stored_schema, before, FilesUse.APPEND)
+    replaced, use = (step.replaced, FilesUse.REPLACE) if before is None else (before, FilesUse.APPEND)
+    files = sink.new_files(spark, step.dataset, few.stored_schema, replaced, use)
     return None if files is None else few.add(sink.warehouse.store, files, rows)
 
 
@@ -242,7 +238,7 @@ def _few_rows(
     before: Dataset | None,
     on_missing: OnMissing,
 ) -> FewRows | None:
-    """Return a table with few changes where this process can write it; None for the general way."""
+    """Return a table with few changes where this process can write it; None to fall back to Spark."""
     is_asked = isinstance(sink, MergingSink) and sink.overwrites_few and reaches_files(spark, sink.warehouse.store)
     return FewRows.from_step(log, sink, step, changes, before, on_missing) if is_asked else None
 
