@@ -18,8 +18,8 @@ Cursor = Any
 CONFLICTS = (errors.DeadlockDetected, errors.ForeignKeyViolation, errors.UniqueViolation)
 """Errors that concurrent writers cause each other."""
 
-_DECODING_SECONDS = 60
-"""How long the large transaction that is rolled back waits to be decoded."""
+_CAPTURE_SECONDS = 60
+"""How long the large transactions wait for the one that is rolled back to be decoded, and captured."""
 
 NEW_CUSTOMER = """
     INSERT INTO customers (name, email, balance, rating, tags, profile, biography)
@@ -141,19 +141,28 @@ class Workload:
                     connection.execute(DELETE_SOME, [customer])
                     if outcome == "rollback":
                         self._wait_until_decoded()
+        self._wait_until_captured()
 
     def _wait_until_decoded(self) -> None:
-        """Wait until what was written so far is decoded: PostgreSQL 18 streams no transaction that has rolled back.
+        """Wait until what was written so far is decoded: PostgreSQL 18 streams no transaction that has rolled back."""
+        # The last pages stay in memory until something commits, so they may not have been sent.
+        self._wait_until("sent_lsn", behind=16384)
+
+    def _wait_until_captured(self) -> None:
+        """Wait until the log has it: of what is sent again, transactions that have rolled back are no longer part."""
+        self._wait_until("flush_lsn")
+
+    def _wait_until(self, position: str, behind: int = 0) -> None:
+        """Wait until a position of the walsender's is at most ``behind`` bytes behind what was written so far.
 
         Capture may be killed meanwhile, and the rest of the workload does not need this; so it is given up after a
         while.
         """
         with self.server.connect() as connection:
-            # The last pages stay in memory until something commits, so they may not have been sent.
-            end = _one(connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0' - 16384"))
-            for _ in range(_DECODING_SECONDS * 10):
-                sent = connection.execute("SELECT max(sent_lsn - '0/0') FROM pg_stat_replication").fetchone()
-                if (sent is not None and (sent[0] or 0) >= end) or self._stop.wait(0.1):
+            end = _one(connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'")) - behind
+            for _ in range(_CAPTURE_SECONDS * 10):
+                row = connection.execute(f"SELECT max({position} - '0/0') FROM pg_stat_replication").fetchone()
+                if (row is not None and (row[0] or 0) >= end) or self._stop.wait(0.1):
                     return
 
     def _prepared(self) -> None:
