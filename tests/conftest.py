@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.live.capture import SERVER_SETTINGS
 from tests.live.recording import STORE, Recording
+from tools.class_archive import java_options
 from tools.few_rows import FEW_ROWS
 from tools.jars import LAKES, WAREHOUSE, missing_jars
 from tools.servers import SERVERS, missing_server, open_server
@@ -28,11 +29,7 @@ for _name, _examples in PROFILES.items():
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow],
     )
-# Spark's processes live for minutes, on few cores: compiling what they run often costs more than it gains there.
-os.environ.setdefault(
-    "SPARK_SUBMIT_OPTS",
-    f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Djava.io.tmpdir={tempfile.gettempdir()}",
-)
+os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{java_options()} -Djava.io.tmpdir={tempfile.gettempdir()}")
 settings.load_profile(os.environ.get("PGOUTPUT_HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "quick"))
 
 

@@ -46,13 +46,17 @@ KERNELS: Final = (
 DOCUMENTATION: Final = ("tools/docs",)
 
 FETCHES: Final[Mapping[str, Sequence[Sequence[str]]]] = {
-    "on PostgreSQL 19": [["tools.postgres19"]],
-    "of Delta Lake, Iceberg, S3, or a REST catalog": [["tools.jars"], ["tools.rest_catalog"]],  # both run Ivy
-    "with other versions of PySpark, or other readers of tables": [["tools.environments"]],
-    "of Kaitai Struct": [["tools.kaitai"]],
-    "with some of the peers above": [["tools.benchmark", "peers"]],
+    "tests on PostgreSQL 19 will be skipped": [["tools.postgres19"]],
+    "tests of Delta Lake, Iceberg, S3, or a REST catalog will be skipped": [
+        ["tools.jars"],
+        ["tools.rest_catalog"],  # both run Ivy
+    ],
+    "tests with other versions of PySpark, or other readers of tables, will be skipped": [["tools.environments"]],
+    "tests of Kaitai Struct will be skipped": [["tools.kaitai"]],
+    "tests with some of the peers above will be skipped": [["tools.benchmark", "peers"]],
+    "Spark will start more slowly": [["tools.class_archive"]],
 }
-"""Which tests need something that is fetched, once for all clones of a user, and the modules that fetch it."""
+"""What it means if something cannot be fetched or made, and the modules that do so, most once for all clones."""
 
 WORKERS: Final = min((os.cpu_count() or 1) + 2, 6)
 """Processes that run tests: two more than there are cores, as a third of the time tests wait for servers and Spark."""
@@ -139,12 +143,12 @@ class Run:
             signal.signal(number, handler)
 
     def fetch(self, fetches: Mapping[str, Sequence[Sequence[str]]]) -> None:
-        """Fetch what tests need, all at a time; say which tests are skipped where that fails."""
+        """Fetch what tests need, all at a time; where that fails, say what it means."""
         with ThreadPoolExecutor(max(len(fetches), 1)) as pool:
             done = [pool.submit(self._fetch, commands) for commands in fetches.values()]
-        for which, fetched in zip(fetches, done, strict=True):
+        for meaning, fetched in zip(fetches, done, strict=True):
             if not fetched.result():
-                print(f"== tests {which} will be skipped, for the reason above", file=sys.stderr)
+                print(f"== {meaning}, for the reason above", file=sys.stderr)
 
     def _fetch(self, commands: Sequence[Sequence[str]]) -> bool:
         run = ([*_MODULE, *command] for command in commands)

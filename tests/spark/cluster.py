@@ -12,6 +12,8 @@ from typing import Final
 
 import pyspark
 
+from tools.class_archive import java_options
+
 __all__ = ["BIN", "ENVIRONMENT", "cluster"]
 
 BIN: Final = Path(pyspark.__file__).parent / "bin"
@@ -24,7 +26,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "SPARK_LOCAL_IP": "127.0.0.1",
     "SPARK_DAEMON_MEMORY": "256m",
     "SPARK_DAEMON_JAVA_OPTS": "-Dspark.master.rest.enabled=false",  # it has a port of its own, always the same
-    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # many short lives on few cores
+    "JDK_JAVA_OPTIONS": java_options(),
 }
 """What its processes, and programs that use it, run with."""
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.cli._options import WRITE_MODES
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from tools.class_archive import java_options
 from tools.faults.generated_histories import History, generated
 from tools.faults.generated_lives import LIVES
 from tools.faults.replicated import SINKS
@@ -40,8 +41,7 @@ SERVER_SETTINGS: Final = {"autovacuum": "off", "max_prepared_transactions": "60"
 """What the servers of histories need on top of the defaults."""
 _QUICK: Final = {
     **FEW_ROWS,
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-    "-XX:ReservedCodeCacheSize=240m",
+    "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {java_options()}",
 }
 """What halves the time of a few histories."""
 _LONG: Final = {**_QUICK, "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC"}
