@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from pgoutput_construct.cli.group import spark_reason
@@ -35,6 +36,22 @@ def test_existing_datasets_need_overwrite(change_log: Path, tmp_path: Path) -> N
     assert first.stdout.startswith("public.item: ") and "d [1]/public.item" in first.stdout
     said = _last_line(_tables(*arguments))
     assert said.startswith("Error: Spark: Path file:") and "give --overwrite to replace" in said
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_flipped_byte_in_the_log_is_an_error_with_its_location(change_log: Path, tmp_path: Path) -> None:
+    """One flipped byte makes the job fail; the error names segment, seq and field."""
+    segment = max(change_log.glob("*.parquet"), key=lambda path: path.stat().st_size)
+    rows = pq.ParquetFile(segment).metadata.row_group(0)
+    column = max(
+        (rows.column(number) for number in range(rows.num_columns)), key=lambda each: each.total_compressed_size
+    )
+    data = bytearray(segment.read_bytes())
+    data[column.data_page_offset + column.total_compressed_size // 2] ^= 0x20
+    segment.write_bytes(data)
+    said = _last_line(_tables(change_log, "--output", tmp_path / "tables", "--master", "local[2]"))
+    assert re.search(rf"segment .*{segment.name}, seq \d+ to \d+, field \w+", said)
 
 
 @pytest.mark.slow

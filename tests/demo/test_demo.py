@@ -1,7 +1,6 @@
 """The demo end to end, as a user runs it: with processes, a server and a Spark of its own."""
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -95,20 +94,6 @@ def test_tables_are_typed(demo: tuple[Path, str]) -> None:
     assert kinds["ship_on"] == "date32[day]"
     assert kinds["scores"].startswith("list<")
     assert {"_commit_lsn", "_seq", "_untyped"} <= set(kinds)
-
-
-@pytest.mark.long
-def test_a_flipped_byte_in_the_log_is_an_error_with_its_location(demo: tuple[Path, str], tmp_path: Path) -> None:
-    """One flipped byte makes the job fail; the error names segment, seq and field."""
-    shutil.copytree(demo[0] / "changelog", tmp_path / "changelog")
-    segment = max((tmp_path / "changelog").glob("*.parquet"), key=lambda path: path.stat().st_size)
-    data = bytearray(segment.read_bytes())
-    data[len(data) // 2] ^= 0x20
-    segment.write_bytes(data)
-    done = pgoutput("tables", "changelog", "--output", "tables", "--master", "local[2]", cwd=tmp_path)
-    assert done.returncode == 1
-    assert re.search(rf"segment .*{segment.name}, seq \d+ to \d+, field \w+", done.stderr)
-    assert "Traceback" not in done.stderr
 
 
 def test_output_that_is_not_empty_is_refused(tmp_path: Path) -> None:
