@@ -15,7 +15,7 @@ nobody can say it, so until then the copy is not complete. Only top-level xids m
 when it sees the transaction that it is of, and what was rolled back is in neither.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -96,15 +96,15 @@ class Visibility:
             "sees_until": int(self.sees_until),
         }
 
-    def adds(self, lsns: Numbers, xids: Numbers) -> Flags:
+    def adds(self, lsns: Any, xids: Any, is_in: Callable[[Any, list[int]], Any] = np.isin) -> Any:
         """Return for each change whether it counts in addition to the copy.
 
         Args:
-            lsns: The LSNs of their commits.
-            xids: The top-level xids of their transactions.
+            lsns: The LSNs of their commits, as an array or as a column of a query.
+            xids: The top-level xids of their transactions, as one, too.
+            is_in: What tests whether values are in a list.
         """
-        counts: Flags = lsns >= int(self.place_lsn)
+        counts = lsns >= int(self.place_lsn)
         if self.contained:
-            is_contained = np.isin(xids, np.array(sorted(self.contained), np.int64))
-            counts &= (lsns >= int(self.sees_until)) | ~is_contained
+            counts &= (lsns >= int(self.sees_until)) | ~is_in(xids, sorted(self.contained))
         return counts

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -27,6 +27,15 @@ class BaseCopy(NamedTuple):
     """The rows of the copy have seqs after this one, up to that of ``copy``."""
     columns: frozenset[str]
     """The columns that they were described with."""
+
+    def has(self, lsns: Any, seqs: Any) -> Any:
+        """Return whether rows are of the copy, and not changed since.
+
+        Args:
+            lsns: Their ``_commit_lsn``, as an array or as a column of a query.
+            seqs: Their ``_seq``, as one, too.
+        """
+        return (lsns == int(self.copy.snapshot.lsn)) & (seqs > self.after_seq) & (seqs < self.copy.seq)
 
 
 class Identity(NamedTuple):

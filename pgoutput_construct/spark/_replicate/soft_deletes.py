@@ -225,7 +225,5 @@ def _is_deleted() -> Column:
 
 def _is_copied(table: Table) -> Column:
     """Return whether stored rows are still as they were copied."""
-    if table.base is None:
-        return F.lit(False)
-    lsn, seq, copy = F.col("_commit_lsn"), F.col("_seq"), table.base.copy
-    return (lsn == int(copy.snapshot.lsn)) & (seq > table.base.after_seq) & (seq < copy.seq)
+    found: Column = F.lit(False) if table.base is None else table.base.has(F.col("_commit_lsn"), F.col("_seq"))
+    return found

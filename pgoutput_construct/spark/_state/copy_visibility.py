@@ -11,12 +11,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.changelog._facts.visibility import Visibility
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark._log_view.change_columns import (
-    BEFORE_ALL,
-)
+from pgoutput_construct.spark._log_view.change_columns import BEFORE_ALL
 from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, Table
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Insert
@@ -31,9 +28,9 @@ def counted_changes(changes: DataFrame, table: Table) -> DataFrame:
     op, base, changes = F.col("_op"), table.base, _own_changes(changes, table)
     if base is None:
         return changes.where(op != SNAPSHOT)
-    taken_at, lsn, seq = int(base.copy.snapshot.lsn), F.col("_commit_lsn"), F.col("_seq")
-    of_copy = (op == SNAPSHOT) & (lsn == taken_at) & (seq > base.after_seq) & (seq < base.copy.seq)
-    counts = (op != SNAPSHOT) & _adds(base.copy.visibility)
+    lsn = F.col("_commit_lsn")
+    of_copy = (op == SNAPSHOT) & base.has(lsn, F.col("_seq"))
+    counts = (op != SNAPSHOT) & base.copy.visibility.adds(lsn, F.col("_xid"), Column.isin)
     found = changes.where(of_copy | counts)
     return found.withColumns(
         {
@@ -52,15 +49,6 @@ def _own_changes(changes: DataFrame, table: Table) -> DataFrame:
             "_relation_oid, which says whose they are: give them with it, as OpenLog.changes returns them"
         )
     return changes
-
-
-def _adds(visibility: Visibility) -> Column:
-    """Return whether a change counts in addition to a copy: ``Visibility.adds`` as a Spark expression."""
-    lsn = F.col("_commit_lsn")
-    counts = lsn >= int(visibility.place_lsn)
-    if visibility.contained:
-        counts &= (lsn >= int(visibility.sees_until)) | ~F.col("_xid").isin(sorted(visibility.contained))
-    return counts
 
 
 def counted_changes_arrow(changes: pa.Table, base: BaseCopy | None, with_copy: bool) -> pa.Table:
@@ -99,7 +87,7 @@ def restore_copy_lsn_arrow(rows: pa.Table, base: BaseCopy | None) -> pa.Table:
 
 def _is_of_copy(rows: pa.Table, base: BaseCopy) -> Flags:
     lsn, seq = (rows[name].to_numpy() for name in ("_commit_lsn", "_seq"))
-    found: Flags = (lsn == int(base.copy.snapshot.lsn)) & (seq > base.after_seq) & (seq < base.copy.seq)
+    found: Flags = base.has(lsn, seq)
     return found & _flags(rows["_op"], SNAPSHOT) if "_op" in rows.column_names else found
 
 
@@ -120,8 +108,8 @@ def move_copy_first(rows: DataFrame, table: Table) -> DataFrame:
     """Give stored rows that are still as they were copied the ``_commit_lsn`` BEFORE_ALL."""
     if table.base is None:
         return rows
-    copy, lsn, seq = table.base.copy, F.col("_commit_lsn"), F.col("_seq")
-    copied = (lsn == int(copy.snapshot.lsn)) & (seq > table.base.after_seq) & (seq < copy.seq)
+    lsn = F.col("_commit_lsn")
+    copied = table.base.has(lsn, F.col("_seq"))
     if "_op" in rows.columns:
         copied &= F.col("_op") == SNAPSHOT
     return rows.withColumn("_commit_lsn", F.when(copied, F.lit(BEFORE_ALL).cast("bigint")).otherwise(lsn))
