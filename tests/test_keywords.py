@@ -1,4 +1,4 @@
-"""Functions whose arguments are the fields of a dataclass: ``replicate`` is one."""
+"""Functions whose arguments are the fields of a dataclass: ``capture`` and ``replicate`` are two."""
 
 import inspect
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from pgoutput_construct._keywords import takes_fields
+from pgoutput_construct.postgres import capture
 from pgoutput_construct.spark import replicate
 
 
@@ -58,4 +59,5 @@ def test_what_is_shown() -> None:
     shown = inspect.signature(_run).parameters
     assert list(shown) == list(get_type_hints(_run))[:-1] == ["spark", "log", "once", "masks"]
     assert shown["masks"].default == {} and shown["masks"].kind is inspect.Parameter.KEYWORD_ONLY
-    assert get_type_hints(replicate).keys() == inspect.signature(replicate).parameters.keys() | {"return"}
+    for function in (capture, replicate):
+        assert get_type_hints(function).keys() == inspect.signature(function).parameters.keys() | {"return"}

@@ -38,6 +38,7 @@ with needing("postgres"):
         explain,
     )
     from pgoutput_construct.errors import ReplicationError
+    from pgoutput_construct.postgres._capture.capture_options import CaptureOptions
     from pgoutput_construct.postgres._capture.pump import CaptureProgress
     from pgoutput_construct.postgres._snapshot.jobs import CopyProgress
     from pgoutput_construct.postgres.capture import capture
@@ -73,6 +74,7 @@ with needing("postgres"):
 __all__ = [
     "SCHEMA",
     "SESSION_SETTINGS",
+    "CaptureOptions",
     "CaptureProgress",
     "ChangeLog",
     "CommittedChange",

@@ -120,15 +120,16 @@ class ReplicationOptions:
     """The origins whose changes are sent."""
 
 
-class GivenOptions(TypedDict, total=False):
-    """The same as keywords; None: not given."""
+@dataclass(frozen=True, kw_only=True)
+class GivenOptions:
+    """The same; None: not given."""
 
-    proto_version: int | None
-    binary: bool | None
-    messages: bool | None
-    streaming: Streaming | None
-    two_phase: bool | None
-    origin: OriginOption | None
+    proto_version: int | None = None
+    binary: bool | None = None
+    messages: bool | None = None
+    streaming: Streaming | None = None
+    two_phase: bool | None = None
+    origin: OriginOption | None = None
 
 
 PARAMETERS: Final = ("proto_version", "in_stream", "parallel")

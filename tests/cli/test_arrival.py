@@ -92,7 +92,7 @@ COMMANDS = (
             "user": (("--user", "u"), {"user": "u"}),
             "slots": (("--slots", "x.json"), {"slots_file": "x.json"}),
             "strict_slots": (("--strict-slots",), {"creates_slots": False}),
-            "replace_rows": (("--replace-rows",), {"replaces_rows": True}),
+            "replaces_rows": (("--replace-rows",), {"replaces_rows": True}),
             "password_file": (
                 ("--password-file", "SECRET"),
                 {"method": "scram-sha-256", "password": "secret"},

@@ -81,16 +81,17 @@ class Alterations:
             for table in _TABLES:
                 source.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, a text)".encode())
             source.execute("CREATE PUBLICATION p FOR ALL TABLES")
+            dsn = psycopg.conninfo.make_conninfo(self.server.dsn, dbname=self.dbname)
             given: dict[str, Any] = {
-                **{"dsn": psycopg.conninfo.make_conninfo(self.server.dsn, dbname=self.dbname), "slot": self.dbname},
-                **{"publications": ["p"], "directory": str(directory), "create_slot": True, "status_interval": 0.3},
+                **{"slot": self.dbname, "publications": ["p"], "directory": str(directory)},
+                **{"create_slot": True, "status_interval": 0.3},
             }
-            capture(**given, until_idle=0.1, handle_signals=False)
+            capture(dsn, **given, until_idle=0.1, handle_signals=False)
             for _ in range(self.phases or self.chance.randrange(2, 6)):
-                with self._capturing(given, self.chance.random()):
+                with self._capturing({"dsn": dsn, **given}, self.chance.random()):
                     for _ in range(self.chance.randrange(3, 25)):
                         self._step(source)
-            capture(**given, until_idle=0.1, handle_signals=False)
+            capture(dsn, **given, until_idle=0.1, handle_signals=False)
             problems = list(self._problems(source, ChangeLog(directory)))[:5]
             source.execute("SELECT pg_drop_replication_slot(%s)", [self.dbname])
         if not problems:

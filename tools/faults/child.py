@@ -14,7 +14,7 @@ def main(given: dict[str, Any]) -> None:
     """Capture with ``given``, the keywords of capture(): ``limits`` are a dictionary, ``until_lsn`` a text or None."""
     limits = SegmentLimits(**given.pop("limits"))
     until = given.pop("until_lsn")
-    capture(**given, limits=limits, until_lsn=None if until is None else Lsn(until))
+    capture(given.pop("dsn"), **given, limits=limits, until_lsn=None if until is None else Lsn(until))
 
 
 if __name__ == "__main__":

@@ -305,7 +305,8 @@ class _Run:
 
     def _capture(self, **until: Any) -> bool:
         """Capture; return whether it reached the given LSN."""
-        return capture(**self.captured_by, handle_signals=False, **until).ended_by != "duration"
+        given = {**self.captured_by, **until, "handle_signals": False}
+        return capture(given.pop("dsn"), **given).ended_by != "duration"
 
     def copy_again(self, table: str) -> None:
         """Copy a table again, unless it was dropped, or is not published."""

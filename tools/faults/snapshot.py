@@ -126,7 +126,7 @@ def attack(server: Server, dbname: str, directory: Path, asked: Attack, seed: in
         connection.execute(f"CREATE PUBLICATION p FOR TABLE {published(names)} {options}".encode())
     chance = random.Random(seed)
     given: dict[str, Any] = {
-        **{"dsn": dsn, "slot": f"{_SLOT}_{dbname}", "publications": ["p"], "directory": str(directory / "log")},
+        **{"slot": f"{_SLOT}_{dbname}", "publications": ["p"], "directory": str(directory / "log")},
         **{"create_slot": True, "snapshot": True, "workers": asked.workers, "status_interval": 1.0},
         **{"binary": asked.binary},
     }
@@ -135,11 +135,11 @@ def attack(server: Server, dbname: str, directory: Path, asked: Attack, seed: in
             if number == asked.kills // 2:
                 with server.connect(dbname=dbname) as connection:
                     connection.execute(f"ALTER PUBLICATION p ADD TABLE {published((LATER,))}".encode())
-            _run_and_kill(server, given, chance.uniform(0, 2 * asked.seconds))
+            _run_and_kill(server, {"dsn": dsn, **given}, chance.uniform(0, 2 * asked.seconds))
             say(f"killed {number + 1} times; {_copied(directory)}")
-    capture(**given, until_idle=1.0, handle_signals=False)
+    capture(dsn, **given, until_idle=1.0, handle_signals=False)
     snapshot(dsn, directory / "log", ["keyed", "whole"], handle_signals=False)
-    capture(**given, until_idle=1.0, handle_signals=False)
+    capture(dsn, **given, until_idle=1.0, handle_signals=False)
     say(_copied(directory))
     log = ChangeLog(directory / "log")
     return [*differences(dsn, log), *verify(directory / "log").problems]

@@ -123,9 +123,8 @@ def _classes_of_options(spec: Spec) -> Iterator[str]:
     text = "The options of START_REPLICATION except the names of publications."
     yield _class("@dataclass(frozen=True, kw_only=True)\nclass ReplicationOptions", text, fields)
     hints = {option.name: _annotation(spec, option).removesuffix(" | None") for option in plain}
-    given = [(f"{name}: {hint} | None", "") for name, hint in hints.items()]
-    text = "The same as keywords; None: not given."
-    yield _class("class GivenOptions(TypedDict, total=False)", text, given)
+    given = [(f"{name}: {hint} | None = None", "") for name, hint in hints.items()]
+    yield _class("@dataclass(frozen=True, kw_only=True)\nclass GivenOptions", "The same; None: not given.", given)
 
 
 def _field(spec: Spec, option: Option) -> tuple[str, str]:

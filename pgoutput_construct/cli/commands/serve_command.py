@@ -9,7 +9,7 @@ import ssl
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -61,7 +61,7 @@ _OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
     help="The file of the slots' positions, a path or a URL.  [default: next to SOURCE, with the suffix .slots.json]",
 )
 @click.option("--strict-slots", is_flag=True, help="Refuse slots that do not exist, instead of creating them.")
-@click.option("--replace-rows", is_flag=True, help=REPLACE_ROWS)
+@click.option("--replace-rows", "replaces_rows", is_flag=True, help=REPLACE_ROWS)
 @click.option(
     "--until-served", is_flag=True, help="End when a client has confirmed everything that exists at the start."
 )
@@ -81,23 +81,17 @@ _OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 )
 def serve_command(
     source: str,
-    host: str,
-    port: int,
-    user: str | None,
+    *,
     password_file: Path | None,
     auth: str,
     ssl_cert: str | None,
     ssl_key: str | None,
-    rate: int | None,
-    own_pace: bool,
     slots: str | None,
     strict_slots: bool,
-    replace_rows: bool,
     until_served: bool,
-    wal_sender_timeout: float,
-    max_connections: int,
     server_version: int,
     meaning: Path | None,
+    **given: Any,
 ) -> None:
     """Serve SOURCE, a change log or JSON lines of pgoutput decode, to subscriptions and other replication clients.
 
@@ -121,25 +115,18 @@ def serve_command(
 
     if (ssl_cert is None) != (ssl_key is None):
         raise click.UsageError("give --ssl-cert and --ssl-key together")
-    if rate is not None and own_pace:
+    if given["rate"] is not None and given["own_pace"]:
         raise click.UsageError("give --rate or --own-pace, not both")
     if meaning is not None and not _is_scenario(source):
         raise click.UsageError("--meaning needs a scenario as SOURCE")
     password = _password(password_file)
     settings = Settings(
-        host=host,
-        port=port,
         method="trust" if password is None else "password" if auth == "password" else "scram-sha-256",
-        user=user,
         password=password,
         tls=_tls(ssl_cert, ssl_key),
         slots_file=slots or (default_slots_address(source) if _may_be_log(source) or Path(source).is_file() else None),
         creates_slots=not strict_slots,
-        replaces_rows=replace_rows,
-        rate=rate,
-        own_pace=own_pace,
-        wal_sender_timeout=wal_sender_timeout,
-        max_connections=max_connections,
+        **given,
     )
     feed = _feed(source, server_version, meaning)
     publisher = Publisher(feed, settings, lambda line: say(line, err=True))

@@ -1,10 +1,10 @@
 """One capture of a slot: frames come in, segments of the change log leave, and what is durable is confirmed.
 
-``capture_session`` runs one capture over as many connections as it takes: each begins with the checks of
-``preparation``, then the ``pump`` reads frames, cuts segments and confirms LSNs. ``transaction_tracker`` knows which
-transactions are open and which are logged already; ``overlap`` compares what the server sends again with the log;
-``gaps`` restarts a log whose slot lost changes; ``slot_watch`` polls the slot over a second connection. Start reading
-at ``capture_session``, then ``pump``.
+``capture_options`` are the arguments of a capture; ``capture_session`` runs it over as many connections as it takes:
+each begins with the checks of ``preparation``, then the ``pump`` reads frames, cuts segments and confirms LSNs.
+``transaction_tracker`` knows which transactions are open and which are logged already; ``overlap`` compares what the
+server sends again with the log; ``gaps`` restarts a log whose slot lost changes; ``slot_watch`` polls the slot over a
+second connection. Start reading at ``capture_session``, then ``pump``.
 
 The path of a frame, from the socket to a file::
 

@@ -72,7 +72,6 @@ class CaptureSession:
     watch: SlotWatch
     catalog: CatalogWatch
     copier: Copier
-    status_interval: float
     _recovery: Recovery = field(default_factory=Recovery)
     _replaced: int = 0
     """The number of consecutive slots that could not be decoded and were replaced."""
@@ -95,7 +94,7 @@ class CaptureSession:
                 reason = str(stopped)
             except LostPublicationError as error:
                 with closing(connect(self.dsn, patience=Patience(stop=self.ending.reason))) as asking:
-                    raise error.with_remedy(asking, self.plan.publications, before) from None
+                    raise error.with_remedy(asking, self.plan.options.names, before) from None
             except ReplicationError as error:
                 self.progress.connected = False
                 if self.ending.has_begun:
@@ -120,7 +119,7 @@ class CaptureSession:
         if self.progress.transactions != self._transactions:
             self._replaced, self._transactions = 0, self.progress.transactions
         undecodable = UndecodableSlotError(self.plan.slot, error, self._replaced)
-        if self.plan.on_lost_slot == "stop" or self._replaced == _MAX_REPLACED:
+        if self.plan.options.on_lost_slot == "stop" or self._replaced == _MAX_REPLACED:
             raise undecodable from error
         self._replaced += 1
         self._recovery.gap = undecodable
@@ -156,7 +155,7 @@ class CaptureSession:
         self.ending.restart_idle_timer(prepared.current_lsn)
         intake = Intake(options.layout(), self.writer.position, overlap)
         watched = self.ending, self.progress, self._report
-        pump = Pump(self.writer, stream, intake, *watched, self.copier, self.catalog, self.status_interval)
+        pump = Pump(self.writer, stream, intake, *watched, self.copier, self.catalog, self.plan.options.status_interval)
         self.watch.start()  # it also shows whether a silent server is active
         if options is not prepared.options:
             with stream:
@@ -186,7 +185,7 @@ class CaptureSession:
         try:
             return run()
         except LogGapError as gap:
-            if self.plan.on_lost_slot == "stop":
+            if self.plan.options.on_lost_slot == "stop":
                 raise
             self._recovery.gap = gap
             return None
@@ -226,11 +225,13 @@ class CaptureSession:
     def _start_stream(
         self, connection: PatientConnection, prepared: PreparedCapture, options: LogOptions, retry: Retry
     ) -> ReplicationStream:
-        silence = Silence(self.status_interval, silent_before=retry.silent, last_active=self.watch.last_active)
+        silence = Silence(
+            self.plan.options.status_interval, silent_before=retry.silent, last_active=self.watch.last_active
+        )
         start, confirmed = self.writer.position.complete_lsn, None
         if prepared.overlap is not None:
             start, confirmed = prepared.overlap.start_lsn, prepared.overlap.slot_lsn
-        given: Any = {"status_interval": self.status_interval, "silence": silence}
+        given: Any = {"status_interval": self.plan.options.status_interval, "silence": silence}
         check_same_server(connection, prepared.options)
         try:
             return ReplicationStream(connection, options, start, confirmed_lsn=confirmed, **given)

@@ -12,7 +12,8 @@ from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog.log_options import LogOptions, best_proto_version
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
-from pgoutput_construct.postgres._capture.gaps import REMEDY, LogGapError, OnLostSlot, Recovery, restart_log
+from pgoutput_construct.postgres._capture.capture_options import CaptureOptions
+from pgoutput_construct.postgres._capture.gaps import REMEDY, LogGapError, Recovery, restart_log
 from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap
 from pgoutput_construct.postgres._snapshot.snapshots import (
     LostSnapshotError,
@@ -65,30 +66,19 @@ _LOG = logging.getLogger("pgoutput_construct")
 class CapturePlan:
     """What a capture reads, and what it may create."""
 
-    slot: str
-    """The name of the slot."""
-    publications: tuple[str, ...]
-    """The names of the publications."""
-    options: Mapping[str, Any]
-    """Options of START_REPLICATION; those that are None or absent are chosen from the log and the server."""
-    create_slot: bool = False
-    """Create the slot if it does not exist and the log is empty."""
-    failover: bool = False
-    """Create the slot with the option failover: it is synchronized to standbys."""
-    slot_timeout: float | None = None
-    """Seconds for which the creation of the slot may wait for running transactions; None for no limit."""
-    new_log: bool = False
-    """Accept an empty log although the slot exists, and may have been read before."""
+    options: CaptureOptions
+    """Its options."""
     new_publication: NewPublication | None = None
-    """Create the publication if it does not exist."""
+    """The publication to create if it does not exist."""
     copies: Callable[[], Connection] | None = None
     """Opens the connection that creates the slot and holds its snapshot, for the first table copies."""
-    on_lost_slot: OnLostSlot = "stop"
-    """What to do if changes between the log and its slot were lost."""
-    writes: bool = False
-    """The capture writes to the server (a heartbeat), which must not be a standby."""
     warned: set[str] = field(default_factory=set)
     """Warnings that were logged already: each is logged once."""
+
+    @property
+    def slot(self) -> str:
+        """The name of the slot."""
+        return self.options.slot
 
 
 @dataclass(frozen=True)
@@ -131,7 +121,7 @@ def prepare(connection: Connection, plan: CapturePlan, writer: LogWriter, recove
         try:
             return _prepare(connection, plan, writer)
         except (LogGapError, LostSlotError) as found:
-            if plan.on_lost_slot == "stop":
+            if plan.options.on_lost_slot == "stop":
                 raise
             gap = found
     check_unread(connection, plan.slot)
@@ -147,7 +137,7 @@ def _prepare(connection: Connection, plan: CapturePlan, writer: LogWriter) -> Pr
     facts, timeline = _identify(connection, writer)
     check_wal_level(connection)
     standby = is_standby(connection)
-    if plan.writes and standby:
+    if plan.options.heartbeat is not None and standby:
         raise ReplicationError("the server is a standby, which cannot write a heartbeat: write one on its primary")
     options = _resolve_options(plan, facts, writer.options)
     options.check_server(facts["server_version"])
@@ -194,12 +184,12 @@ def check_same_server(connection: Connection, options: LogOptions) -> None:
 
 def _resolve_options(plan: CapturePlan, facts: dict[str, Any], earlier: LogOptions | None) -> LogOptions:
     """Resolve the options that were not given: from the log, or else the best that the server supports."""
-    given = {name: value for name, value in plan.options.items() if value is not None}
+    given = plan.options.given
     version = facts["server_version"]
     proto = given.get("proto_version") or (earlier.proto_version if earlier else best_proto_version(version))
     best = [name for name, value in OPTIONS["streaming"].values.items() if proto >= value.since][-1]
     defaults = {"proto_version": proto, "streaming": earlier.streaming if earlier else best}
-    return LogOptions(slot=plan.slot, publications=plan.publications, **facts, **{**defaults, **given})
+    return LogOptions(slot=plan.slot, publications=plan.options.names, **facts, **{**defaults, **given})
 
 
 def _check_identity(options: LogOptions, writer: LogWriter) -> None:
@@ -224,11 +214,11 @@ def _check_history(timeline: "_Timeline", plan: CapturePlan, writer: LogWriter) 
 
 def _check_publications(connection: Connection, plan: CapturePlan, is_new: bool) -> None:
     if plan.new_publication is not None:
-        if len(plan.publications) != 1:
+        if len(plan.options.names) != 1:
             raise ReplicationError("only one publication can be created: name it alone")
-        ensure_publication(connection, plan.publications[0], plan.new_publication)
-    check_publications(connection, plan.publications)
-    found = read_publications(connection, plan.publications)
+        ensure_publication(connection, plan.options.names[0], plan.new_publication)
+    check_publications(connection, plan.options.names)
+    found = read_publications(connection, plan.options.names)
     if is_new:
         check_tables(found)
     for facts in found:
@@ -254,9 +244,13 @@ def _ensure_slot(
             f"slot {plan.slot!r} no longer exists, and a new one would not have the changes since the log in "
             f"{writer.store} ended, at {writer.noted_lsn}; {REMEDY}"
         )
-    if not plan.create_slot and (writer.durable_seq < 0 or plan.on_lost_slot == "stop"):
+    if not plan.options.create_slot and (writer.durable_seq < 0 or plan.options.on_lost_slot == "stop"):
         return False, None
-    settings: Any = {"two_phase": options.two_phase, "failover": plan.failover, "timeout": plan.slot_timeout}
+    settings: Any = {
+        "two_phase": options.two_phase,
+        "failover": plan.options.failover,
+        "timeout": plan.options.slot_timeout,
+    }
     if plan.copies is not None:
         check_can_copy(connection)
     with ExitStack() as undoing:
@@ -266,7 +260,7 @@ def _ensure_slot(
         if plan.copies is None:
             create_slot(connection, plan.slot, **settings)
         else:
-            published = read_published(connection, plan.publications)
+            published = read_published(connection, plan.options.names)
             holder = plan.copies()
             undoing.callback(holder.close)
             exported = create_slot_with_snapshot(holder, plan.slot, published=published, **settings)
@@ -289,7 +283,7 @@ def _check_empty_log(plan: CapturePlan, confirmed: Lsn, writer: LogWriter) -> No
     The server does not say whether the slot was read before: pg_stat_replication_slots starts from zero after a crash
     of the server, a promotion and pg_stat_reset_replication_slot().
     """
-    if plan.new_log or writer.noted_lsn or writer.durable_seq >= 0:
+    if plan.options.new_log or writer.noted_lsn or writer.durable_seq >= 0:
         return
     writer.refresh()
     if writer.noted_lsn or writer.durable_seq >= 0 or writer.noted_slot == plan.slot:
