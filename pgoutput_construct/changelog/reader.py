@@ -251,7 +251,7 @@ class LogIdentity:
     slot: str
     """The slot that the log was last captured from."""
     id: str | None = None
-    """The log's own id; None in a log of an earlier version until something is written into it."""
+    """The log's own id; None where its file was removed, until something is written into the log."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:

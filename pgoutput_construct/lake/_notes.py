@@ -168,8 +168,6 @@ class Progress:
     """For how many seconds replaced Parquet files are retained for their readers."""
     identity: str = ""
     """What tells the warehouse from others of the same path on other machines."""
-    microseconds: bool = False
-    """Whether all files have timestamps in microseconds, or those that have not were reported."""
 
     @classmethod
     def read(cls, store: LogStore, exact: bool = True) -> Self | None:

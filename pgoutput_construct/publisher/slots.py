@@ -4,7 +4,7 @@ import json
 import posixpath
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from threading import Condition, Lock
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -33,8 +33,8 @@ class ClientTable(NamedTuple):
 
     relation_oid: int
     """Its OID."""
-    name: TableName | None = None
-    """Its name then; None in a file of slots from before names were noted: the name that it is listed by next."""
+    name: TableName
+    """Its name then."""
 
 
 @dataclass
@@ -56,9 +56,9 @@ class Slot:
     tell (``changelog/timeline.py``)."""
     client: str = ""
     """The application_name of who read from it last: a subscription's is its name, also where it asks for tables."""
-    tables: list[ClientTable] | None = None
-    """The tables that its client got in the last list: it ignores changes of others (should_apply_changes_for_rel()).
-    None: a publisher that did not note it made the slot; its client has all that are published."""
+    tables: list[ClientTable] = field(default_factory=list)
+    """The tables that its client got in the last list: it ignores changes of others
+    (should_apply_changes_for_rel())."""
     missed: list[int] = field(default_factory=list)
     """The OIDs of tables that a client first got in a list after some of their changes may have been sent: it gets
     these again."""
@@ -302,7 +302,7 @@ class Slots:
             tables: The tables, each with the names by which its rows are described.
             is_shared: Whether other slots have this application_name.
         """
-        new = set() if slot.tables is None else set(_ignored(slot.tables, tables))
+        new = set(_ignored(slot.tables, tables))
         if is_shared:
             slot.tables = sorted(table for table in tables if table.relation_oid not in new)
         else:
@@ -386,11 +386,10 @@ def _ignored(known: Collection[ClientTable], tables: Mapping[ClientTable, Collec
 
     It has those that are described by names that it knew, also where an OID is another table's successor.
     """
-    oids = {table.relation_oid for table in known if table.name is None}
     names = {table.name for table in known}
     for table, described in tables.items():
         has_all = table.name in names and names.issuperset(described)
-        if table.relation_oid not in oids and table not in known and not has_all:
+        if table not in known and not has_all:
             yield table.relation_oid
 
 
@@ -404,18 +403,6 @@ def _check_name(name: str) -> None:
     ):
         hint = "Replication slot names may only contain lower case letters, numbers, and the underscore character."
         raise Refusal("42602", f'replication slot name "{name}" is not valid', hint=hint)
-
-
-@dataclass
-class _NotedSlot(Slot):
-    """A slot as the file has it."""
-
-    tables: list[ClientTable | int] | None = None  # type: ignore[assignment]
-    """In older files, OIDs alone."""
-
-    def slot(self) -> Slot:
-        tables = self.tables and [ClientTable(each) if isinstance(each, int) else each for each in self.tables]
-        return Slot(**{**vars(self), "confirmed": Lsn(self.confirmed), "tables": tables})
 
 
 class _SlotsFile:
@@ -438,8 +425,8 @@ class _SlotsFile:
         except ChangeLogError as error:
             raise PgoutputError(f"{self}: {error}; each publisher has a file of its own (--slots)") from error
         what, remedy = "invalid slots file", "name another file, or remove it"
-        noted = read_note(self._store, self._name, dict[str, _NotedSlot], what=what, remedy=remedy, exact=True) or {}
-        return {name: each.slot() for name, each in noted.items()}
+        noted = read_note(self._store, self._name, dict[str, Slot], what=what, remedy=remedy, exact=True) or {}
+        return {name: replace(each, confirmed=Lsn(each.confirmed)) for name, each in noted.items()}
 
     def write(self, content: Any) -> None:
         """Replace the file, durably; raises PgoutputError, also where another publisher has it now."""

@@ -33,12 +33,6 @@ def codec_of(spark: SparkSession) -> str:
     return _CODECS.get(codec, codec)
 
 
-def has_int96(file: Any) -> bool:
-    """Return whether a file has timestamps as Spark writes them by default, in its type INT96."""
-    schema = pq.ParquetFile(file).schema
-    return any(schema.column(index).physical_type == "INT96" for index in range(len(schema)))
-
-
 class RowsFile:
     """A file that Spark reads as if it had written it; use it as a context manager, or call ``close``.
 

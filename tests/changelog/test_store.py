@@ -131,7 +131,7 @@ def test_an_exchanged_directory_is_noticed(tmp_path: Path) -> None:
         store.prepare()
         with pytest.raises(ChangeLogError, match="removed or exchanged"):
             lock.check()
-        (tmp_path / "log" / ".lock").touch()
+        (tmp_path / "log" / ".capture.lock").touch()
         with pytest.raises(ChangeLogError, match="removed or exchanged"):
             lock.check()
 
@@ -221,7 +221,9 @@ def test_files_are_private(tmp_path: Path) -> None:
     with store.lock("capture"), store.lock("maintenance"):
         assert _modes(tmp_path) == {
             **dict.fromkeys(("above", "above/log", "above/log/a", "above/log/a/b"), "700"),
-            **dict.fromkeys((f"above/log/{name}" for name in (".lock", ".maintenance.lock", "one", "a/b/two")), "600"),
+            **dict.fromkeys(
+                (f"above/log/{name}" for name in (".capture.lock", ".maintenance.lock", "one", "a/b/two")), "600"
+            ),
         }
     own = tmp_path / "own"
     own.mkdir(0o775)
@@ -248,7 +250,7 @@ def test_the_file_mode_belongs_to_the_log(tmp_path: Path) -> None:
         os.umask(before)
     LocalStore(tmp_path).lock("capture").release()
     (tmp_path / "link").unlink()
-    files, folders = (".file-mode", ".lock", "one", "a/two", "a/three", "b/four"), ("a", "b")
+    files, folders = (".file-mode", ".capture.lock", "one", "a/two", "a/three", "b/four"), ("a", "b")
     assert _modes(tmp_path) == {**dict.fromkeys(files, "640"), **dict.fromkeys(folders, "2750")}
     assert f"{tmp_path.stat().st_mode & 0o7777:o}" == "2750" and sorted(LocalStore(tmp_path).files()) == ["one"]
     store.set_file_mode(0o600)

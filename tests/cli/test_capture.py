@@ -279,7 +279,7 @@ def test_file_modes_of_a_log(run: Run, shop: Shop) -> None:
         publisher.close()
         known = _modes(around)
         folders = {name for name in known if (around / name).is_dir()}
-        assert {"log/.lock", "log/.maintenance.lock", "log.slots.json"} < known.keys() and len(known) > 8
+        assert {"log/.capture.lock", "log/.maintenance.lock", "log.slots.json"} < known.keys() and len(known) > 8
         assert known == {name: 0o700 if name in folders else 0o600 for name in known}
 
         os.umask(0o077)

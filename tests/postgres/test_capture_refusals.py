@@ -23,7 +23,7 @@ pytestmark = pytest.mark.server
 def test_a_second_capture_into_the_directory_is_refused(shop: Shop) -> None:
     """The lock is held by the running capture and named in the error."""
     with shop.capturing():
-        wait_until((shop.directory / ".lock").exists)
+        wait_until((shop.directory / ".capture.lock").exists)
         with pytest.raises(ChangeLogError, match="another capture writes into this directory"):
             shop.capture()
 

@@ -242,7 +242,7 @@ def test_invalid_directories(tmp_path: Path) -> None:
     for directory in (file, file / "log", file / "a/log"):
         with pytest.raises(ChangeLogError, match=rf"^{directory}: .*cannot be created: .*another address"):
             LogWriter(directory)
-    (tmp_path / "log/.lock").mkdir(parents=True)
+    (tmp_path / "log/.capture.lock").mkdir(parents=True)
     with pytest.raises(ChangeLogError, match=r"log: .*cannot be locked: Is a directory \(.*\.lock\)"):
         LogWriter(tmp_path / "log")
     with LogWriter(tmp_path / "other") as writer:

@@ -23,7 +23,7 @@ def listing(*tables: str) -> dict[ClientTable, list[TableName]]:
     """Return tables, each given as its OID and its name, whose rows are described by these names."""
     parts = (table.split() for table in tables)
     named = (ClientTable(int(oid), ("public", name)) for oid, name in parts)
-    return {table: [table.name] for table in named if table.name}
+    return {table: [table.name] for table in named}
 
 
 @pytest.mark.parametrize("kind", ["directory", "s3"])
@@ -110,32 +110,6 @@ def test_a_list_while_a_stream_sends_what_another_one_added() -> None:
     assert slot.missed == [2]
     slots.has_all(slot, [2], slot.missed_lists)
     assert slot.missed == []
-
-
-def test_slots_of_before(tmp_path: Path) -> None:
-    """Where a file does not say what a client knows, it knows what it asks for first."""
-    (tmp_path / "slots.json").write_text(json.dumps({"one": {"name": "one", "confirmed": 77}}))
-    slots = Slots(tmp_path / "slots.json")
-    slots.open()
-    slot = slots.get("one")
-    assert slot is not None
-    slots.listed("one", listing("1 a", "2 b"))
-    assert (slot.tables, slot.missed) == ([*listing("1 a", "2 b")], [])
-    slots.listed("one", listing("1 a", "2 b", "3 c"))
-    assert slot.missed == [3]
-
-
-def test_slots_without_names(tmp_path: Path) -> None:
-    """Where a file has OIDs of tables alone, these have the names that they are listed by next."""
-    (tmp_path / "slots.json").write_text(json.dumps({"one": {"name": "one", "confirmed": 77, "tables": [1, 2]}}))
-    slots = Slots(tmp_path / "slots.json")
-    slots.open()
-    slot = slots.get("one")
-    assert slot is not None
-    slots.listed("one", listing("1 a", "2 b", "3 c"))
-    assert (slot.tables, slot.missed) == ([*listing("1 a", "2 b", "3 c")], [3])
-    slots.listed("one", listing("1 a", "2 renamed", "3 c"))
-    assert slot.missed == [2, 3]
 
 
 def test_one_publisher_a_file(tmp_path: Path) -> None:

@@ -332,7 +332,7 @@ def _read(store: LogStore, name: str) -> tuple[bytes, bytes, int]:
         tail = file.read()
         try:
             length = int(tail[-_END_BYTES:-_CHECK_BYTES], 16)
-        except ValueError:  # not a manifest, or of an earlier version: the checksum will not match
+        except ValueError:  # not a manifest: the checksum will not match
             length = 0
         if len(tail) < length + _END_BYTES <= size:
             file.seek(size - length - _END_BYTES)

@@ -1,4 +1,4 @@
-"""The columns of a segment: from blocks and events to an Arrow table, and back; older formats are upgraded."""
+"""The columns of a segment: from blocks and events to an Arrow table, and back."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._segment.block import NO_XID, Block, Numbers
 from pgoutput_construct.changelog._segment.events import LogEvent, log_events
-from pgoutput_construct.columnar.batch_arrays import first_bytes
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.columnar.index import payload_bounds
 from pgoutput_construct.errors import ChangeLogError
@@ -97,13 +96,10 @@ def _block(batch: pa.RecordBatch, layout: Mapping[str, Any], open_xid: int) -> B
 
 
 def upgraded(table: pa.Table) -> pa.Table:
-    """Add the columns that the log format or the specification did not have yet when a segment was written.
-
-    Stream states become false; ``relation_oid`` and ``xid`` become null.
-    """
-    for place, column in enumerate(SCHEMA):
-        if column.name not in table.schema.names:
-            table = table.add_column(place, column, _missing(table, column))
+    """Add the stream states, as false, that the specification did not have yet when a segment was written."""
+    for number, column in enumerate(SCHEMA):
+        if column.name in STATE_PARAMETERS and column.name not in table.schema.names:
+            table = table.add_column(number, column, pa.array(np.zeros(table.num_rows, np.bool_)))
     return table
 
 
@@ -140,16 +136,6 @@ def _batch(block: Block, first_seq: int, is_event: bool) -> pa.RecordBatch:
 
 def _nullable(numbers: Numbers, null: int) -> pa.Array:
     return pa.array(numbers, mask=numbers == null)
-
-
-def _missing(table: pa.Table, column: pa.Field) -> pa.Array:
-    if column.name in STATE_PARAMETERS:
-        return pa.array(np.zeros(table.num_rows, np.bool_))
-    if column.name == "tag":
-        return pa.chunked_array(
-            [pa.array(first_bytes(*payload_bounds(c))) for c in table["payload"].chunks], pa.uint8()
-        )
-    return pa.nulls(table.num_rows, column.type)
 
 
 def _checksum(column: pa.ChunkedArray) -> int:

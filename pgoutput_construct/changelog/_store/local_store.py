@@ -139,8 +139,7 @@ class LocalStore(LogStore):
     def lock(self, name: str, seconds: float | None = None) -> LogLock:
         """Lock ``.NAME.lock`` until it is released or the process ends; ``seconds`` are ignored."""
         with self.explained("the directory of the change log cannot be locked"):
-            # The capture's lock file has the name that earlier versions lock, so that they exclude each other.
-            return _FileLock(self, self.directory / (".lock" if name == "capture" else f".{name}.lock"), name)
+            return _FileLock(self, self.directory / f".{name}.lock", name)
 
     def set_file_mode(self, mode: int) -> None:
         """See LogStore. Whoever may read the files by ``mode`` may also list the directories."""

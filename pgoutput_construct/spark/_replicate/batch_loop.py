@@ -92,7 +92,7 @@ class _Run:
         # What was replaced before is removed in its time.
         self._maintenance.count(() if options.once else self._tables.directories, 0)
         self._log = ChangeLog(options.log)
-        self._tables.attach(self._log, options.adopt, check)
+        self._tables.attach(self._log, options.adopt)
         self._warned = set[Lack]()
         self._last: Batch | None = None
 

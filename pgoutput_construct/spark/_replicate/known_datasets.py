@@ -16,10 +16,9 @@ What fails is settled by a later batch. Until then a table is in trouble; the fa
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
-from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
@@ -30,7 +29,6 @@ from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._execution import reason_of
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._own_session import SparkSessions
-from pgoutput_construct.spark._parquet_file import has_int96
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, latest_datasets
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.sink import Sink
@@ -101,55 +99,6 @@ class KnownDatasets:
         if progress != self._noted:
             self._warehouse.write_progress(progress)
         self.progress = self._noted = progress
-
-    def report_timestamps(self, check: Callable[[], None]) -> None:
-        """Report, once, which tables have files of an earlier version whose timestamps most readers may misread.
-
-        It wrote what Spark wrote with Spark's default, INT96. As Spark has it, that is a day and the nanoseconds of the
-        day, but most readers make of it nanoseconds since 1970 in 64 bits, without noticing an overflow. What could not
-        be examined is examined again at the next start.
-
-        Args:
-            check: Raises PgoutputError if another process has the lock of the warehouse now: many files take long.
-        """
-        if self.progress.microseconds:
-            return
-        found, examined = list[bool | None](), dict[str, bool]()
-        for dataset in () if self._sink.format == "iceberg" else self.datasets.values():
-            check()
-            found.append(self._has_int96(dataset, examined))
-            if found[-1]:
-                table = dataset.version.table
-                _LOG.warning(
-                    "%s: files of an earlier version have timestamps as INT96, of which most readers other than Spark "
-                    "misread those outside of 1677-09-21 to 2262-04-11; if it has such, write it again: "
-                    "replicate --resync %s",
-                    f"{table}{'.history' if dataset.is_history else ''}",
-                    table,
-                )
-        self.progress = replace(self.progress, microseconds=None not in found and not self.damaged)
-
-    def _has_int96(self, dataset: Dataset, examined: dict[str, bool]) -> bool | None:
-        """Return whether a dataset has files with INT96; None if that is unknown.
-
-        ``examined`` has the files that were examined before: several datasets may share one.
-        """
-        try:
-            rows = self._sink.read(self._spark, dataset)
-            if "timestamp" not in rows.schema.simpleString().replace("timestamp_ntz", ""):
-                return False
-            _, _, place = self._warehouse.path.partition("://")  # Hadoop has file:/ and file:/// for the same
-            for address in rows.inputFiles():
-                if address not in examined:
-                    _, _, name = unquote(address).partition(f"{place}/")
-                    with self._warehouse.store.open(name) as file:
-                        examined[address] = has_int96(file)
-                if examined[address]:
-                    return True
-        except Exception as error:  # of any class: a batch reports what is wrong with a table that it touches
-            _LOG.warning("%s: its files could not be examined: %s", dataset.version.table, reason_of(error))
-            return None
-        return False
 
     def fail(self, oid: int, name: str, error: Exception) -> None:
         """Take the failure of a table; the first one of a batch counts."""

@@ -27,7 +27,7 @@ a later batch begins there.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import uuid4
@@ -148,7 +148,6 @@ class WarehouseTables:
             table_name=names.table,
             schema_column=names.schema_column,
             identity=uuid4().hex,
-            microseconds=True,
         )
         self._known = KnownDatasets(spark, sink, self._sessions, initial)
         self._missing: dict[str, int] = {}
@@ -187,11 +186,11 @@ class WarehouseTables:
         """The seq that the next batch must reach: an interrupted one may have brought tables up to it."""
         return self._known.progress.seq
 
-    def attach(self, log: ChangeLog, adopt: bool, check: Callable[[], None]) -> None:
+    def attach(self, log: ChangeLog, adopt: bool) -> None:
         """Make a log that of the warehouse, and register the warehouse as its reader.
 
         Raises ChangeLogError if the tables are of another log, unless the warehouse is to ``adopt`` this one; a warning
-        then says what becomes of them. ``check`` raises PgoutputError if another process has the lock of the warehouse.
+        then says what becomes of them.
         """
         plan = adoption_message(log, self._known.progress, self._warehouse) if adopt else None
         if plan is not None:
@@ -199,7 +198,6 @@ class WarehouseTables:
             self._rules = self._rules.forget_tables()
             self._known.note(adopted_progress(log, self._known.progress))
         check_same_log(log, self._known.progress, self._warehouse)
-        self._known.report_timestamps(check)
         reader = self._known.progress.reader or reader_name(self._warehouse)
         rules, layout = self._rules.to_notes(), self._layout.to_notes()
         progress = replace(self._known.progress, rules=rules, layout=layout, grace=self._sink.grace)

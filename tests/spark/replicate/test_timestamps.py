@@ -1,11 +1,9 @@
 """Timestamps and dates of any year: readers without Spark have those of the server, and find them by a condition."""
 
-import json
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +15,6 @@ from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import maintain, open_log, replicate, write_tables
 from pgoutput_construct.spark._own_session import session_settings
-from pgoutput_construct.spark._parquet_file import has_int96
 from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from tests.postgres.shop import Shop
 
@@ -107,7 +104,8 @@ def _check(shop: Shop, warehouse: Path, *tables: str) -> None:
     for name in tables:
         assert _found(lake_tables.read(warehouse, name)) == _expected(shop, name), name
     files = [*warehouse.rglob("*.parquet")]  # checkpoints of Delta Lake's log, too
-    assert files and not [path for path in files if has_int96(path)]
+    kinds = [column.physical_type for path in files for column in pq.ParquetFile(path).schema]
+    assert kinds and "INT96" not in kinds
 
 
 @pytest.mark.parametrize("mode", [None, "merge-on-read"], ids=["plain", "vectors"])
@@ -163,28 +161,6 @@ def test_parquet(lake: Any, shop: Shop, tmp_path: Path) -> None:
     inserted = changes.filter(pc.is_in(changes["_op"], pa.array(["insert", "snapshot"])))
     assert len(inserted) == 2 * 3 * len(YEARS)  # twice, of the copy and of two INSERTs
     assert {str(value) for value in inserted["local"].to_pylist()} == {str(datetime.fromisoformat(y)) for y in YEARS}
-
-
-def test_files_of_an_earlier_version(lake: Any, shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """They are reported, once, with what to do, also if the first start cannot examine them; resync mends them."""
-    warehouse = tmp_path / "wh"
-    replicate(lake, shop.directory, warehouse, "delta", ["t", "parted"])
-    table, note = str(warehouse / "public.t"), warehouse / "_warehouse.json"
-    lake.read.format("delta").load(table).write.format("delta").mode("overwrite").save(table)  # as that version did
-    assert _found(lake_tables.read(warehouse, "t")) != _expected(shop, "t")
-    note.write_text(json.dumps({**json.loads(note.read_text()), "microseconds": False}))
-    (file,) = (unquote(each.partition(":")[2]) for each in lake.read.format("delta").load(table).inputFiles()[:1])
-    bytes_of = Path(file).read_bytes()
-    Path(file).write_bytes(b"PAR1, and no footer")
-    replicate(lake, shop.directory, warehouse, "delta", ["t", "parted"])
-    assert [each for each in caplog.messages if each.startswith("public.t: its files could not be examined: ")]
-    Path(file).write_bytes(bytes_of)
-    for _ in range(2):
-        replicate(lake, shop.directory, warehouse, "delta", ["t", "parted"])
-    (warning,) = [each for each in caplog.messages if "INT96" in each]
-    assert warning.startswith("public.t: ") and warning.endswith(" replicate --resync public.t")
-    replicate(lake, shop.directory, warehouse, "delta", ["t", "parted"], resync=["t"])
-    assert _found(lake_tables.read(warehouse, "t")) == _expected(shop, "t")
 
 
 def _check_conditions(shop: Shop, warehouse: Path, name: str) -> None:
