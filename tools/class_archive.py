@@ -1,51 +1,82 @@
-"""An archive of Spark's classes: a JVM that maps it needs neither to read, nor to parse, nor to verify them again.
+"""An archive of Spark's classes: a JVM that maps it does not read, parse and verify them again.
 
 A JVM takes some 10,000 classes from 300 jars before Spark runs its first job, and a run of the tests starts dozens of
-JVMs. The archive lies in the environment whose jars it is of: Java compares their paths, sizes and times, and takes the
-classes from them if one differs (Java's documentation: "Class Data Sharing").
+JVMs. The archive is of one Java and of the jars of one environment, in which it lies: Java compares their paths, sizes
+and times, and reads the classes from the jars if one differs (Java's documentation: "Class Data Sharing").
 """
 
+import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from tools.cache import fetching
 from tools.few_rows import FEW_ROWS
 
-__all__ = ["ARCHIVE", "java_options", "main"]
-
-ARCHIVE: Final = Path(sys.prefix) / "spark-classes.jsa"
-"""Where it is."""
+__all__ = ["archive", "java_options", "main", "run_spark"]
 
 _OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 """For processes that live for minutes, on few cores: compiling what they run often costs more than it gains there."""
+_NAME: Final = "spark-classes-{}.jsa"
+_SECONDS: Final = 600
+
+
+def archive() -> Path | None:
+    """Return where the archive of this environment and of the present Java is, or is to be.
+
+    None without a Java or PySpark, and where the path has a blank, which options of Java cannot have.
+    """
+    command, pyspark = shutil.which("java"), find_spec("pyspark")
+    home = os.environ.get("JAVA_HOME") or (command and Path(command).resolve().parents[1])
+    if not home or pyspark is None or pyspark.origin is None:
+        return None
+    release = Path(home, "release").resolve()
+    if not release.is_file():
+        return None
+    jars = sorted(Path(pyspark.origin).with_name("jars").glob("spark-*.jar"))
+    times = [f"{jar} {jar.stat().st_mtime_ns}" for jar in jars]
+    of = hashlib.sha256("\n".join([str(release), release.read_text("utf-8"), *times]).encode()).hexdigest()
+    path = Path(sys.prefix).resolve() / _NAME.format(of[:16])
+    return None if " " in str(path) else path
 
 
 def java_options() -> str:
     """Return the options of a JVM that runs Spark for few rows, and maps the archive if there is one.
 
-    One of another PySpark does without it, and says nothing of that.
+    A JVM with other jars, such as those of another PySpark, ignores it silently.
     """
-    return f"{_OPTIONS} -XX:SharedArchiveFile={ARCHIVE} -Xlog:cds*=off" if ARCHIVE.exists() else _OPTIONS
+    made = archive()
+    return _OPTIONS if made is None or not made.exists() else f"{_OPTIONS} -XX:SharedArchiveFile={made} -Xlog:cds*=off"
 
 
 def main() -> int:
-    """Make the archive unless it is there; return 1 if that fails."""
+    """Make the archive unless it is there, and remove those of before; return 1 if that fails."""
     with fetching("class-archive"):
-        if ARCHIVE.exists():
+        path = archive()
+        if path is None or path.exists():
             return 0
-        made = ARCHIVE.with_suffix(".part")
-        made.unlink(missing_ok=True)
+        print("making an archive of Spark's classes", file=sys.stderr)
+        made = path.with_suffix(f".{os.getpid()}")
         environment = {**os.environ, "SPARK_SUBMIT_OPTS": f"{_OPTIONS} -XX:ArchiveClassesAtExit={made}"}
         command = [sys.executable, "-c", f"from {__spec__.name} import run_spark; run_spark()"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode or not made.exists():
-            print(f"no archive of Spark's classes: {done.stderr[-600:]}", file=sys.stderr)
+        try:
+            # It returns when the JVM has ended, too, which has its standard error: then the archive is whole.
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
+            )
+            if done.returncode:
+                raise OSError(done.stderr[-600:])
+            for former in path.parent.glob(_NAME.format("*")):
+                former.unlink()
+            made.replace(path)
+        except (OSError, subprocess.SubprocessError) as error:
+            print(f"no archive of Spark's classes: {error}", file=sys.stderr)
             return 1
-        made.replace(ARCHIVE)
     return 0
 
 

@@ -284,7 +284,7 @@ class _Placing:
     def _adds(self, copy: TableCopy, ended: EndedTransaction) -> bool:
         """Return whether a transaction counts in addition to a copy."""
         lsn, xid = self._committed.get(ended.seq, ended.commit_lsn or 0), ended.transaction.xid
-        return bool(copy.visibility.adds(lsn, xid))
+        return bool(copy.visibility.adds(np.array([lsn]), np.array([xid]))[0])
 
     def _items(self, order: DecodingOrder, copies: Sequence[TableCopy]) -> Iterator[tuple[int, PlacedCopies]]:
         groups, end = list[tuple[int, int, list[TableCopy]]](), 0

@@ -128,7 +128,10 @@ class Workload:
                     del conflict
 
     def _large(self) -> None:
-        """Run transactions far above logical_decoding_work_mem, which are streamed; one is rolled back."""
+        """Run transactions far above logical_decoding_work_mem, which are streamed; one is rolled back.
+
+        Wait for the capture, so that its log has that one, too.
+        """
         rows = round(4000 * self.scale)
         with self.server.connect(autocommit=False) as connection:
             for outcome in ("commit", "rollback", "commit"):
@@ -149,11 +152,11 @@ class Workload:
         self._wait_until("sent_lsn", behind=16384)
 
     def _wait_until_captured(self) -> None:
-        """Wait until the log has it: of what is sent again, transactions that have rolled back are no longer part."""
+        """Wait until the log has it: what is sent again has no transactions that were rolled back."""
         self._wait_until("flush_lsn")
 
     def _wait_until(self, position: str, behind: int = 0) -> None:
-        """Wait until a position of the walsender's is at most ``behind`` bytes behind what was written so far.
+        """Wait until a position in pg_stat_replication is at most ``behind`` bytes behind what was written so far.
 
         Capture may be killed meanwhile, and the rest of the workload does not need this; so it is given up after a
         while.

@@ -128,7 +128,7 @@ def row_batches(
     for name in files:
         gone = rows.get(PurePosixPath(name).name)
         with store.explained("cannot be read", name), store.open(name) as file:
-            parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+            parquet = pq.ParquetFile(file)
             present = {*parquet.schema_arrow.names}
             begin = 0
             for batch in parquet.iter_batches(columns=[each for each in schema.names if each in present]):

@@ -7,7 +7,7 @@ from functools import partial
 from pgoutput_construct._keywords import takes_fields
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.postgres._capture.callbacks import Callbacks
-from pgoutput_construct.postgres._capture.capture_options import CaptureOptions
+from pgoutput_construct.postgres._capture.capture_options import CaptureOptions, names_of
 from pgoutput_construct.postgres._capture.capture_session import CaptureSession, activity
 from pgoutput_construct.postgres._capture.preparation import CapturePlan
 from pgoutput_construct.postgres._capture.pump import CaptureProgress
@@ -18,6 +18,7 @@ from pgoutput_construct.postgres._patience import ANSWER_SECONDS, Patience, coll
 from pgoutput_construct.postgres._retry import Retry
 from pgoutput_construct.postgres._snapshot.copier import Copier
 from pgoutput_construct.postgres.connection import connect
+from pgoutput_construct.postgres.publications import NewPublication
 
 __all__ = ["capture"]
 
@@ -51,7 +52,9 @@ def capture(dsn: str, options: CaptureOptions) -> CaptureProgress:
     """
     patience = Patience()
     holder = partial(connect, dsn, patience=patience) if options.snapshot else None
-    plan = CapturePlan(options, options.new_publication(), holder)
+    names, tables = names_of(options.publications), names_of(options.create_publication)
+    new = NewPublication.parse(tables, names_of(options.publish)) if tables else None
+    plan = CapturePlan(options, names, new, holder)
     callbacks = Callbacks(options.stop, options.on_progress)
     _return_large_buffers()
     with (
@@ -61,9 +64,13 @@ def capture(dsn: str, options: CaptureOptions) -> CaptureProgress:
     ):
         if options.file_mode is not None:
             writer.store.set_file_mode(options.file_mode)
-        catalog = CatalogWatch(writer, options.slot, options.names, options.on_rewrite, options.snapshot)
+        catalog = CatalogWatch(writer, options.slot, names, options.on_rewrite, options.snapshot)
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
-        with _copier(dsn, options, writer) as copier, _watch(dsn, options, catalog) as watch:
+        interval = options.status_interval
+        with (
+            Copier(dsn, writer.store, names, options.workers, options.snapshot, interval) as copier,
+            _watch(dsn, plan, catalog) as watch,
+        ):
             catalog.on_copies_requested, copier.on_copied = copier.poll, catalog.repeat_facts
             copier.has_facts_of = catalog.has_facts_of
 
@@ -86,14 +93,11 @@ def capture(dsn: str, options: CaptureOptions) -> CaptureProgress:
             return run.run(Retry(options.reconnect_seconds, ANSWER_SECONDS if ending.is_bounded else None))
 
 
-def _copier(dsn: str, options: CaptureOptions, writer: LogWriter) -> Copier:
-    return Copier(dsn, writer.store, options.names, options.workers, options.snapshot, options.status_interval)
-
-
-def _watch(dsn: str, options: CaptureOptions, catalog: CatalogWatch) -> SlotWatch:
+def _watch(dsn: str, plan: CapturePlan, catalog: CatalogWatch) -> SlotWatch:
+    options = plan.options
     beat = None if options.heartbeat is None else Heartbeat(options.heartbeat, options.transactional_heartbeat)
     recovers = options.on_lost_slot == "snapshot"
-    return SlotWatch(dsn, options.slot, options.names, options.status_interval, beat, catalog, recovers)
+    return SlotWatch(dsn, plan.slot, plan.publications, options.status_interval, beat, catalog, recovers)
 
 
 _M_MMAP_THRESHOLD = -3  # malloc.h

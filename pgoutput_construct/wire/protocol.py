@@ -120,16 +120,22 @@ class ReplicationOptions:
     """The origins whose changes are sent."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class GivenOptions:
-    """The same; None: not given."""
+    """The options of START_REPLICATION that a caller gives: None for one that is not given."""
 
     proto_version: int | None = None
+    """The protocol version."""
     binary: bool | None = None
+    """Whether values are sent in binary format, if their types have one."""
     messages: bool | None = None
+    """Whether Message messages are sent."""
     streaming: Streaming | None = None
+    """How transactions are sent that are still running."""
     two_phase: bool | None = None
+    """Whether prepared transactions are sent at their PREPARE."""
     origin: OriginOption | None = None
+    """The origins whose changes are sent."""
 
 
 PARAMETERS: Final = ("proto_version", "in_stream", "parallel")

@@ -57,6 +57,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def failures(project: Project, *checks: str) -> dict[str, str]:
     """Run checks in the copy; return the tracebacks of those that failed."""
     names = [f"check_{check}" for check in checks]
+    # Kernels that are run a few times are compiled without LLVM's passes, which take longer than they gain.
     done = project.run(HERE / "everything.py", STORE, *names, environment={"PATH": "/usr/bin:/bin", "NUMBA_OPT": "0"})
     assert done.returncode == 0, done.stderr
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])

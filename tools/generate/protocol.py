@@ -123,8 +123,9 @@ def _classes_of_options(spec: Spec) -> Iterator[str]:
     text = "The options of START_REPLICATION except the names of publications."
     yield _class("@dataclass(frozen=True, kw_only=True)\nclass ReplicationOptions", text, fields)
     hints = {option.name: _annotation(spec, option).removesuffix(" | None") for option in plain}
-    given = [(f"{name}: {hint} | None = None", "") for name, hint in hints.items()]
-    yield _class("@dataclass(frozen=True, kw_only=True)\nclass GivenOptions", "The same; None: not given.", given)
+    given = [(f"{each.name}: {hints[each.name]} | None = None", each.description) for each in plain]
+    text = "The options of START_REPLICATION that a caller gives: None for one that is not given."
+    yield _class("@dataclass(frozen=True, kw_only=True, repr=False)\nclass GivenOptions", text, given)
 
 
 def _field(spec: Spec, option: Option) -> tuple[str, str]:

@@ -17,7 +17,7 @@ when it sees the transaction that it is of, and what was rolled back is in neith
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import numpy as np
 
@@ -95,6 +95,12 @@ class Visibility:
             "contained": sorted(self.contained),
             "sees_until": int(self.sees_until),
         }
+
+    @overload
+    def adds(self, lsns: Numbers, xids: Numbers) -> Flags: ...
+
+    @overload
+    def adds(self, lsns: Any, xids: Any, is_in: Callable[[Any, list[int]], Any]) -> Any: ...
 
     def adds(self, lsns: Any, xids: Any, is_in: Callable[[Any, list[int]], Any] = np.isin) -> Any:
         """Return for each change whether it counts in addition to the copy.

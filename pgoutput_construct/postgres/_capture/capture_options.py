@@ -9,11 +9,10 @@ from pgoutput_construct.changelog.writer import SegmentLimits
 from pgoutput_construct.postgres._capture.gaps import OnLostSlot
 from pgoutput_construct.postgres._capture.pump import CaptureProgress
 from pgoutput_construct.postgres._catalog.catalog_watch import OnRewrite
-from pgoutput_construct.postgres.publications import NewPublication
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import GivenOptions
 
-__all__ = ["CaptureOptions"]
+__all__ = ["CaptureOptions", "given_options", "names_of"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,9 +23,9 @@ class CaptureOptions(GivenOptions):
     read, and the server's history is that of the log. With such a condition, a capture that cannot begin, since the
     server is unreachable or the slot has another reader, raises the error after ``reconnect_seconds``, or a minute.
 
-    The options of START_REPLICATION, such as binary, messages and two_phase, are those of ReplicationOptions.
-    proto_version and streaming default to those of the log; in a new log, to the best that the server supports. They
-    may differ from those of earlier captures into the log, which then records an event.
+    ``proto_version`` and ``streaming`` default to those of the log; in a new log, to the best that the server supports.
+    The options of START_REPLICATION may differ from those of earlier captures into the log, which then records an
+    event.
     """
 
     slot: str
@@ -100,24 +99,13 @@ class CaptureOptions(GivenOptions):
     handle_signals: bool = True
     """Whether SIGINT and SIGTERM end the capture (in the main thread only)."""
 
-    def __post_init__(self) -> None:
-        """Make tuples of names."""
-        for name in ("publications", "create_publication", "publish"):
-            given = getattr(self, name)
-            object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the publications."""
-        return tuple(self.publications)
+def given_options(options: CaptureOptions) -> dict[str, Any]:
+    """Return the options of START_REPLICATION that were given; the others are chosen from the log and the server."""
+    values = {field.name: getattr(options, field.name) for field in fields(GivenOptions)}
+    return {name: value for name, value in values.items() if value is not None}
 
-    @property
-    def given(self) -> dict[str, Any]:
-        """The options of START_REPLICATION that were given; the others are chosen from the log and the server."""
-        values = {field.name: getattr(self, field.name) for field in fields(GivenOptions)}
-        return {name: value for name, value in values.items() if value is not None}
 
-    def new_publication(self) -> NewPublication | None:
-        """Return the publication to create if it does not exist; raise PgoutputError if a name of it is invalid."""
-        tables = tuple(self.create_publication)
-        return NewPublication.parse(tables, tuple(self.publish)) if tables else None
+def names_of(given: Iterable[str]) -> tuple[str, ...]:
+    """Return names, of which one may be given as a text."""
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -94,7 +94,7 @@ class CaptureSession:
                 reason = str(stopped)
             except LostPublicationError as error:
                 with closing(connect(self.dsn, patience=Patience(stop=self.ending.reason))) as asking:
-                    raise error.with_remedy(asking, self.plan.options.names, before) from None
+                    raise error.with_remedy(asking, self.plan.publications, before) from None
             except ReplicationError as error:
                 self.progress.connected = False
                 if self.ending.has_begun:

@@ -12,7 +12,7 @@ from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog.log_options import LogOptions, best_proto_version
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
-from pgoutput_construct.postgres._capture.capture_options import CaptureOptions
+from pgoutput_construct.postgres._capture.capture_options import CaptureOptions, given_options
 from pgoutput_construct.postgres._capture.gaps import REMEDY, LogGapError, Recovery, restart_log
 from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap
 from pgoutput_construct.postgres._snapshot.snapshots import (
@@ -68,6 +68,8 @@ class CapturePlan:
 
     options: CaptureOptions
     """Its options."""
+    publications: tuple[str, ...]
+    """The names of the publications."""
     new_publication: NewPublication | None = None
     """The publication to create if it does not exist."""
     copies: Callable[[], Connection] | None = None
@@ -184,12 +186,12 @@ def check_same_server(connection: Connection, options: LogOptions) -> None:
 
 def _resolve_options(plan: CapturePlan, facts: dict[str, Any], earlier: LogOptions | None) -> LogOptions:
     """Resolve the options that were not given: from the log, or else the best that the server supports."""
-    given = plan.options.given
+    given = given_options(plan.options)
     version = facts["server_version"]
     proto = given.get("proto_version") or (earlier.proto_version if earlier else best_proto_version(version))
     best = [name for name, value in OPTIONS["streaming"].values.items() if proto >= value.since][-1]
     defaults = {"proto_version": proto, "streaming": earlier.streaming if earlier else best}
-    return LogOptions(slot=plan.slot, publications=plan.options.names, **facts, **{**defaults, **given})
+    return LogOptions(slot=plan.slot, publications=plan.publications, **facts, **{**defaults, **given})
 
 
 def _check_identity(options: LogOptions, writer: LogWriter) -> None:
@@ -214,11 +216,11 @@ def _check_history(timeline: "_Timeline", plan: CapturePlan, writer: LogWriter) 
 
 def _check_publications(connection: Connection, plan: CapturePlan, is_new: bool) -> None:
     if plan.new_publication is not None:
-        if len(plan.options.names) != 1:
+        if len(plan.publications) != 1:
             raise ReplicationError("only one publication can be created: name it alone")
-        ensure_publication(connection, plan.options.names[0], plan.new_publication)
-    check_publications(connection, plan.options.names)
-    found = read_publications(connection, plan.options.names)
+        ensure_publication(connection, plan.publications[0], plan.new_publication)
+    check_publications(connection, plan.publications)
+    found = read_publications(connection, plan.publications)
     if is_new:
         check_tables(found)
     for facts in found:
@@ -260,7 +262,7 @@ def _ensure_slot(
         if plan.copies is None:
             create_slot(connection, plan.slot, **settings)
         else:
-            published = read_published(connection, plan.options.names)
+            published = read_published(connection, plan.publications)
             holder = plan.copies()
             undoing.callback(holder.close)
             exported = create_slot_with_snapshot(holder, plan.slot, published=published, **settings)

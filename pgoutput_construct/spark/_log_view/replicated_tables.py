@@ -3,14 +3,18 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import pyarrow as pa
 
 from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.lake._directories import directory_name
 from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
 from pgoutput_construct.stream.identifiers import full_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 ChangePosition = tuple[int, int]
 """The order of a change: ``(_commit_lsn, _seq)``."""
@@ -27,6 +31,12 @@ class BaseCopy(NamedTuple):
     """The rows of the copy have seqs after this one, up to that of ``copy``."""
     columns: frozenset[str]
     """The columns that they were described with."""
+
+    @overload
+    def has(self, lsns: Numbers, seqs: Numbers) -> Flags: ...
+
+    @overload
+    def has(self, lsns: "Column", seqs: "Column") -> "Column": ...
 
     def has(self, lsns: Any, seqs: Any) -> Any:
         """Return whether rows are of the copy, and not changed since.

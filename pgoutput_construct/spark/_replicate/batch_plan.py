@@ -215,7 +215,7 @@ def _with_added(version: Version, added: tuple[str, ...] | None) -> Version:
 
 
 def _check_names(before: Version, version: Version) -> None:
-    """Raise ChangeLogError for a history with columns that an earlier version stored without attribute numbers."""
+    """Raise ChangeLogError for a history with columns whose numbers the log did not have when they were stored."""
     was, shape = before.shape, version.shape
     own = (name for name in was.current if name not in was.copied)
     unknown = [name for name in own if name not in was.numbers and name not in shape.columns]

@@ -289,7 +289,8 @@ def read_files(
 ) -> pa.Table | None:
     """Return rows; None if they are more than a task should hold, or files are not as they are written now.
 
-    That is, they have the calendar of Spark before 3.0, or other columns, such as before an ALTER TABLE.
+    That is, they have other columns, such as before an ALTER TABLE, or the calendar of Spark before 3.0: a program that
+    puts files of Delta Lake together writes them with settings of its own.
 
     Args:
         store: The store of the files.

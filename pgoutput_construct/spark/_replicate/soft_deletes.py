@@ -225,5 +225,4 @@ def _is_deleted() -> Column:
 
 def _is_copied(table: Table) -> Column:
     """Return whether stored rows are still as they were copied."""
-    found: Column = F.lit(False) if table.base is None else table.base.has(F.col("_commit_lsn"), F.col("_seq"))
-    return found
+    return F.lit(False) if table.base is None else table.base.has(F.col("_commit_lsn"), F.col("_seq"))

@@ -73,10 +73,10 @@ def log_field(log: ChangeLog) -> dict[str, Any]:
 
 
 def check_same_log(log: ChangeLog, *offsets: Mapping[str, Any]) -> None:
-    """Raise ChangeLogError where offsets are of another log; those of earlier versions do not identify theirs."""
+    """Raise ChangeLogError where offsets are of another log."""
     identity = identity_of(log)
     for offset in offsets:
-        if "log" in offset and (different := LogIdentity.from_json(offset["log"]).differences(identity)):
+        if different := LogIdentity.from_json(offset.get("log", {})).differences(identity):
             raise ChangeLogError(
                 f"{log.store}: the checkpoint of the query is of another log ({'; '.join(different)}): give that log, "
                 "or begin the query from scratch, with another checkpointLocation and an empty table to write into"

@@ -87,7 +87,7 @@ def restore_copy_lsn_arrow(rows: pa.Table, base: BaseCopy | None) -> pa.Table:
 
 def _is_of_copy(rows: pa.Table, base: BaseCopy) -> Flags:
     lsn, seq = (rows[name].to_numpy() for name in ("_commit_lsn", "_seq"))
-    found: Flags = base.has(lsn, seq)
+    found = base.has(lsn, seq)
     return found & _flags(rows["_op"], SNAPSHOT) if "_op" in rows.column_names else found
 
 

@@ -110,7 +110,7 @@ def test_columns_are_followed(lake: Any, shop: Shop, tmp_path: Path, into: str) 
 
 @pytest.mark.long
 def test_a_history_that_does_not_tell(spark: Any, shop: Shop, tmp_path: Path) -> None:
-    """A warehouse of a version that did not note what columns are: the table is in trouble, until --resync."""
+    """Where the log did not say the numbers of columns, the table is in trouble once one is renamed, until --resync."""
     _execute(shop, ROUNDS[0])
     replicate(spark, shop.directory, tmp_path / "wh", history=True)
     note = tmp_path / "wh" / "_datasets" / "public.plain.history.json"
