@@ -76,7 +76,11 @@ def check_same_log(log: ChangeLog, *offsets: Mapping[str, Any]) -> None:
     """Raise ChangeLogError where offsets are of another log."""
     identity = identity_of(log)
     for offset in offsets:
-        if different := LogIdentity.from_json(offset.get("log", {})).differences(identity):
+        try:
+            different = LogIdentity.from_json(offset.get("log", {})).differences(identity)
+        except ValueError as error:
+            different = [f"it does not say which: {error}"]
+        if different:
             raise ChangeLogError(
                 f"{log.store}: the checkpoint of the query is of another log ({'; '.join(different)}): give that log, "
                 "or begin the query from scratch, with another checkpointLocation and an empty table to write into"
