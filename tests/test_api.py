@@ -18,6 +18,7 @@ PUBLIC = re.findall(r"^\| `(pgoutput_construct[\w.]*)` \|", TEXT, re.MULTILINE)
 INTERNAL = {
     "pgoutput_construct.changelog.compact": {"lock_for_maintenance", "plan_compaction"},
     "pgoutput_construct.changelog.prune": {"needs_of"},
+    "pgoutput_construct.spark.formats": {"deferred_session"},
 }
 """What these modules export for others of the package alone."""
 

@@ -197,11 +197,12 @@ def test_generated_columns_that_are_not_published(spark: Any, shop: Shop, tmp_pa
     into = ["--warehouse", tmp_path / "warehouse", "--table", "public.billed"]
     text = "public.billed is in the log without its generated columns, which are not published: gross, net; compute"
     with pytest.MonkeyPatch.context() as patch, shop.capturing():
-        patch.setattr("pgoutput_construct.spark.spark_session", lambda *_, **__: nullcontext(spark))
+        for module in ("pgoutput_construct.spark", "pgoutput_construct.spark.formats"):
+            patch.setattr(f"{module}.spark_session", lambda *_, **__: nullcontext(spark))
         done = {
             command: CliRunner().invoke(cli, [command, str(shop.directory), *map(str, arguments)])
             for command, arguments in {
-                "replicate": ["--into", "parquet", "--once", "--json", *into],
+                "replicate": ["--into", "parquet", "--once", "--json", "--spark", "always", *into],
                 "verify": ["--dsn", shop.dsn, *into],
                 "log": [],
             }.items()
