@@ -9,11 +9,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SECONDS = 3600
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 COMMANDS = {
     "tools/demo": ("--scale", "0.1"),
     "tools/docs": (),
     "tools/test": ("--quick",),
-    "tools/release": ("--trial",),
+    "tools/release": ("--trial", "--pythons", PYTHON),  # a release is tried on each
 }
 
 
@@ -33,7 +34,7 @@ def test_works_alone(command: str, tmp_path: Path) -> None:
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "PYTHON", "PGOUTPUT"))
     }
-    python = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
+    python = Path(sys.base_prefix, "bin", f"python{PYTHON}")
     done = subprocess.run(
         [clone / command, *COMMANDS[command]],
         cwd=tmp_path,
