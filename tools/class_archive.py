@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -77,6 +78,9 @@ def main() -> int:
         except (OSError, subprocess.SubprocessError) as error:
             print(f"no archive of Spark's classes: {error}", file=sys.stderr)
             return 1
+        finally:
+            with suppress(OSError):
+                made.unlink()
     return 0
 
 
