@@ -1,6 +1,7 @@
 """What a capture refuses and what it accepts: foreign logs, moved slots, idle servers, empty frames."""
 
 import time
+from inspect import unwrap
 from typing import Any
 
 import pytest
@@ -88,7 +89,7 @@ def test_missing_publications_and_slots_say_what_to_run(shop: Shop, end: dict[st
 @ENDS
 def test_a_slot_with_another_reader(shop: Shop, end: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """A capture with an end that cannot begin ends with the error, also without a limit for reconnecting."""
-    monkeypatch.setitem(capture_function.__globals__, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setitem(unwrap(capture_function).__globals__, "ANSWER_SECONDS", 0.2)
     with shop.capturing():
         wait_until(lambda: is_active(shop))
         with pytest.raises(ReplicationError, match="is being read by process"):
@@ -100,7 +101,7 @@ def test_a_slot_with_another_reader(shop: Shop, end: dict[str, Any], monkeypatch
 
 def test_a_stream_that_breaks_before_the_comparison(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A capture whose stream started, but did not compare the server with the log, has not begun: it ends as above."""
-    monkeypatch.setitem(capture_function.__globals__, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setitem(unwrap(capture_function).__globals__, "ANSWER_SECONDS", 0.2)
     shop.execute(
         "INSERT INTO item VALUES (1, 'a')", f"SELECT pg_copy_logical_replication_slot('{shop.slot}', 'earlier')"
     )

@@ -4,6 +4,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
+from inspect import unwrap
 from typing import Any
 
 import pytest
@@ -143,7 +144,7 @@ def test_a_table_published_later_and_a_repeated_copy(source: Source) -> None:
 
 def test_a_slot_that_another_program_reads(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody would make the copies: that is an error after a time, and the request is withdrawn."""
-    monkeypatch.setitem(capture.__globals__, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setitem(unwrap(capture).__globals__, "ANSWER_SECONDS", 0.2)
     source.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a VALUES (1)", "ALTER PUBLICATION p ADD TABLE a")
     source.capture()
     with (
@@ -156,7 +157,7 @@ def test_a_slot_that_another_program_reads(source: Source, monkeypatch: pytest.M
 
 def test_an_outage_while_a_table_is_copied(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time to begin is limited; a copy that runs continues after an outage that is longer."""
-    monkeypatch.setitem(capture.__globals__, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setitem(unwrap(capture).__globals__, "ANSWER_SECONDS", 0.2)
     source.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a SELECT generate_series(1, 1000)")
     source.execute("ALTER PUBLICATION p ADD TABLE a")
     source.capture()

@@ -274,6 +274,8 @@ def test_what_was_pruned(reader: Callable[..., Any], whole: Path, tmp_path: Path
     late = reader(path=log.directory)
     assert late.initialOffset()["seq"] == 99
     with pytest.raises(pgo.ChangeLogError, match="the seqs 50 to 99 were pruned before they were read"):
+        late.partitions({**late.initialOffset(), "seq": 49}, late.latestOffset())
+    with pytest.raises(pgo.ChangeLogError, match=r"of another log .* not say which: database is missing"):
         late.partitions({"seq": 49}, late.latestOffset())
 
 
