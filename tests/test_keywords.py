@@ -8,8 +8,8 @@ from typing import Any, get_type_hints
 import pytest
 
 from pgoutput_construct._keywords import takes_fields
-from pgoutput_construct.postgres import capture
-from pgoutput_construct.spark import replicate
+from pgoutput_construct.postgres import CaptureOptions, capture
+from pgoutput_construct.spark import ReplicateOptions, replicate
 
 
 @dataclass(frozen=True)
@@ -61,3 +61,9 @@ def test_what_is_shown() -> None:
     assert shown["masks"].default == {} and shown["masks"].kind is inspect.Parameter.KEYWORD_ONLY
     for function in (capture, replicate):
         assert get_type_hints(function).keys() == inspect.signature(function).parameters.keys() | {"return"}
+
+
+def test_addresses_are_not_shown() -> None:
+    """They may have keys."""
+    assert "secret" not in repr(CaptureOptions("slot", ["p"], "s3://key:secret@bucket/log"))
+    assert "secret" not in repr(ReplicateOptions("s3://key:secret@bucket/log", "tables"))
