@@ -47,7 +47,7 @@ def archive() -> Path | None:
 
 
 def java_options() -> str:
-    """Return the options of a JVM that runs Spark for few rows, and maps the archive if there is one.
+    """Return the options of a JVM that runs Spark for few rows, and maps the archive if it exists.
 
     A JVM with other jars, such as those of another PySpark, ignores it silently.
     """
@@ -56,7 +56,7 @@ def java_options() -> str:
 
 
 def main() -> int:
-    """Make the archive unless it is there, and remove those of before; return 1 if that fails."""
+    """Make the archive unless it exists, and remove former ones; return 1 if that fails."""
     with fetching("class-archive"):
         path = archive()
         if path is None or path.exists():

@@ -16,6 +16,6 @@ def test_it_is_mapped(spark: Any) -> None:
     """Java ignores one that does not fit, and starts more slowly: nothing else would show it."""
     made = archive()
     if made is None or str(made) not in os.environ["SPARK_SUBMIT_OPTS"]:
-        pytest.skip("there is no archive: run python -m tools.class_archive")
+        pytest.skip("the archive was not made: run python -m tools.class_archive")
     jvm = spark.sparkContext._jvm.ProcessHandle.current().pid()
     assert f" {made}\n" in Path(f"/proc/{jvm}/maps").read_text("utf-8")

@@ -78,7 +78,7 @@ def test_spark_connect(folder: Path) -> None:
 def test_no_context_and_no_broadcast() -> None:
     """Spark Connect has neither a context nor broadcasts of objects; hints of joins are something else.
 
-    Four files need the driver: one asks whether there is one, the others are for sessions of our own, which have it.
+    Four files need the driver: one asks whether it exists, the others are for sessions of our own, which have it.
     """
     spark = ROOT / "pgoutput_construct" / "spark"
     need_driver = ("_deferred_session.py", "_heap.py", "_own_session.py", "_replicate/iceberg_files.py")
