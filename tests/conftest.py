@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.live.capture import SERVER_SETTINGS
@@ -43,9 +44,8 @@ _OF_RELEASE = re.compile(r"\bpg(\d+)\b")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as ``long`` what runs on one release and needs no other; then sort.
 
-    What takes many minutes comes first. Files with Spark, which wants more than its CPU, and files with servers, which
-    wait, are mixed: these run in parallel. The others come last: they are many and short, so that none is left to run
-    alone at the end.
+    What takes many minutes comes first, then what needs servers, then Spark. The others come last: they are many and
+    short, so that none is left to run alone at the end.
     """
     for item in items:
         releases = _OF_RELEASE.findall(item.name)
@@ -53,12 +53,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.long)
     marked = {item.path: set[str]() for item in items}
     for item in items:
-        marked[item.path] |= {mark.name for mark in item.iter_markers()} & {"spark", "server"}
-    spark = [path for path, marks in marked.items() if "spark" in marks]
-    server = [path for path, marks in marked.items() if marks == {"server"}]
-    places = {path: number / len(group) for group in (spark, server) for number, path in enumerate(group)}
-    places |= {item.path: -1.0 for item in items if item.get_closest_marker("first")}
-    items.sort(key=lambda item: places.get(item.path, 1.0))
+        marked[item.path] |= {mark.name for mark in item.iter_markers()}
+    order = {
+        path: 0 if "first" in marks else 2 if "spark" in marks else 1 if "server" in marks else 3
+        for path, marks in marked.items()
+    }
+    items.sort(key=lambda item: order[item.path])
+
+
+class HalfWithSpark(LoadFileScheduling):
+    """Files in turn; half of the processes take those with Spark first, so that the others seldom need a JVM.
+
+    A JVM is slow until it has run the planner of Spark, and the writer of each format, for a while. The files of the
+    others wait more than they compute: each half leaves time to the other.
+    """
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if 2 * self.nodes.index(node) < len(self.nodes):
+            file = next((each for each in self.workqueue if each.startswith("tests/spark/")), None)
+            if file is not None:
+                self.workqueue.move_to_end(file, last=False)
+        super()._assign_work_unit(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> HalfWithSpark | None:
+    """Give the files of a run to its processes, unless they are to take tests in another way."""
+    return HalfWithSpark(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

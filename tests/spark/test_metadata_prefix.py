@@ -92,9 +92,9 @@ def test_changes_and_states(session: Any, shop: Shop, tmp_path: Path) -> None:
     assert changes.where(f"pg_commit_lsn = {last}").count() < changes.where("_seq > 100").count() + 2
     for name in NAMES:
         _check_state(shop, log, name)
-        written = write_tables(log, tmp_path / "tables", [f"public.{name}"])[f"public.{name}"]
-        assert written.snapshot > 0 and written.update > 0
-        _check_state(shop, log, name, read_table(session, written.path))
+    written = write_tables(log, tmp_path / "tables", ["public.odd"])["public.odd"]
+    assert written.snapshot > 0 and written.update > 0
+    _check_state(shop, log, "odd", read_table(session, written.path))
     assert log.missing_rows("odd").columns == ["pg_commit_lsn", "pg_seq", "pg_op", "pg_row", "pg_unchanged"]
 
 

@@ -29,7 +29,7 @@ from tests.spark.histories import table_of
 from tests.spark.logs import write_orders
 
 SINKS = {"delta": SharedDelta, "iceberg": SharedIceberg}
-FORMATS = ("delta", "iceberg")
+FORMATS = (pytest.param("delta", marks=pytest.mark.long), "iceberg")
 SHARED: Any = {"namespace": "lake", "schema_column": "tenant"}
 
 
