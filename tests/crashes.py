@@ -16,7 +16,7 @@ import pytest
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.lake._notes import Dataset, Progress, Warehouse
 from pgoutput_construct.lake._versions import Version
-from pgoutput_construct.spark._replicate.few_rows import FewRows
+from pgoutput_construct.spark._replicate.arrow_writes import ProducedFiles
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
 from pgoutput_construct.spark._replicate.new_rows import NewRows
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
@@ -112,7 +112,7 @@ class _Death:
     spared: str
     tables: dict[str, str] = field(default_factory=dict)
     """The tables that were killed, a history as ``NAME.history``, each with what wrote it: a method of a sink, rows as
-    ``new``, ``few`` or ``deletes``, or ``together``.
+    ``new``, ``few`` or ``deletes``.
     """
     threads: set[int] = field(default_factory=lambda: {threading.get_ident()})
     """The threads that write nothing after the first death."""
@@ -133,7 +133,7 @@ class _Death:
             self.is_dead = True
             self.threads.add(threading.get_ident())
             if table:
-                self.tables[table] = getattr(self.work, "by", "together")
+                self.tables[table] = getattr(self.work, "by", "")
         raise Killed
 
     def check_alive(self) -> None:
@@ -146,6 +146,8 @@ def _table_of(arguments: tuple[Any, ...]) -> str | None:
     """Return the table that a function is called for, None for none."""
     for each in arguments:
         match each:
+            case ProducedFiles():
+                return _table_of((each.files,))
             case NewFiles():
                 return _table_of((each._dataset,))  # type: ignore[attr-defined]
             case Dataset():
@@ -176,7 +178,7 @@ def killed(
         for owner, name in ((LocalStore, "writing"), (LocalStore, "delete"), (LocalStore, "remove")):
             patched.setattr(owner, name, _while_alive(death, getattr(owner, name)))
         patched.setattr(IcebergTable, "drop_branch", _while_alive(death, IcebergTable.drop_branch))
-        for owner, name in (*_committing(), (NewRows, "write"), (FewRows, "write")):
+        for owner, name in (*_committing(), (NewRows, "write"), (ProducedFiles, "commit")):
             patched.setattr(owner, name, _watched(death, owner, name))
         for point in points:
             patched.setattr(point.owner, point.name, _dying(death, point))
@@ -197,9 +199,9 @@ def _watched(death: _Death, owner: type, name: str) -> Callable[..., Any]:
 
     def run(*arguments: Any, **options: Any) -> Any:
         if name != "commit":
-            death.work.by = {"write": "new" if owner is NewRows else "few"}.get(name, name)
-        elif len(arguments) > 2:
-            death.work.by = "deletes"
+            death.work.by = {"write": "new"}.get(name, name)
+        elif owner is ProducedFiles:
+            death.work.by = "few" if arguments[0].deletes is None else "deletes"
         death.work.table = _table_of(arguments)
         return function(*arguments, **options)
 

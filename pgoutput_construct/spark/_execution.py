@@ -4,6 +4,7 @@ import pickle
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final
 from zipimport import zipimporter
@@ -152,6 +153,7 @@ def run_tasks(
     work: Callable[[Any], Iterable[dict[str, Any]]],
     schema: pa.Schema,
     size: int | None = None,
+    at_once: int = 1,
 ) -> list[Row]:
     """Run tasks in executors, and return the rows that they yield; or run them here, where that takes less time.
 
@@ -162,11 +164,14 @@ def run_tasks(
         schema: The columns of the rows.
         size: How many bytes all tasks work on; None where that is not known, or they are to run in executors.
             Without a Java all run here.
+        at_once: How many run here at the same time: those that wait for a network.
     """
     if not tasks:
         return []
     if size is not None and (size <= _LITTLE or has_no_spark(spark)):
-        return [Row(**{name: row.get(name) for name in schema.names}) for task in tasks for row in work(task)]
+        with ThreadPoolExecutor(at_once, thread_name_prefix="task") as pool:
+            found = pool.map(lambda task: list(work(task)), tasks) if at_once > 1 else map(work, tasks)
+            return [Row(**{name: row.get(name) for name in schema.names}) for rows in found for row in rows]
 
     def done(task: Any) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(list(work(task)), schema)

@@ -87,6 +87,8 @@ _EXTENSIONS: Final = "spark.sql.extensions"
 """The classes that bring further SQL, which all sessions share."""
 _STATIC: Final = {"CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG"}
 """The conditions of the errors for settings that all sessions share, and that need not be changed so."""
+_GROUPS: Final = 32
+"""The most groups of items that are given to threads."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -207,6 +209,19 @@ def _change(change: Callable[..., None], name: str, *value: str) -> None:
         _shared.add(name)
 
 
+def _attempted(spark: SparkSession, work: Callable[[SparkSession, Item], Result], item: Item) -> Result | Exception:
+    """Return the result of ``work``, or its error, which is raised where Spark itself has ended."""
+    try:
+        with plain_errors():
+            return work(spark, item)
+    except PgoutputError as error:
+        return error
+    except Exception as error:
+        if not is_alive(spark):
+            raise
+        return error
+
+
 class SparkSessions:
     """Threads that work on several items at a time, each with a session of its own: settings do not interfere."""
 
@@ -238,6 +253,20 @@ class SparkSessions:
                 for future in futures:
                     future.cancel()
 
+    def run_grouped(
+        self, items: Sequence[Item], work: Callable[[SparkSession, Item], Result]
+    ) -> Iterator[tuple[Item, Result | Exception]]:
+        """Do as ``run``, for many items that take less time than it takes to give one to a thread."""
+        number = min(len(items), _GROUPS)
+
+        def of_group(spark: SparkSession, group: Sequence[Item]) -> list[tuple[Item, Result | Exception]]:
+            return [(item, _attempted(spark, work, item)) for item in group]
+
+        for _, done in self.run([items[index::number] for index in range(number)], of_group):
+            if isinstance(done, Exception):
+                raise done
+            yield from done
+
     def _inheriting(self) -> Any:
         """Return ``_done`` with a copy of the local properties of this thread: Spark changes those of each job's."""
         if isinstance(self._spark, DeferredSession):  # of a program of our own, which sets none
@@ -245,16 +274,12 @@ class SparkSessions:
         return inheritable_thread_target(self._spark)(self._done)
 
     def _done(self, work: Callable[[SparkSession, Item], Result], item: Item) -> Result | Exception:
-        session = self._idle.pop() if self._idle else self._new()
         try:
-            with plain_errors():
-                return work(session, item)
-        except PgoutputError as error:
-            return error
-        except Exception as error:
-            if not is_alive(session):
-                raise
-            return error
+            session = self._idle.pop()
+        except IndexError:
+            session = self._new()
+        try:
+            return _attempted(session, work, item)
         finally:
             self._idle.append(session)
 

@@ -228,8 +228,8 @@ _CONFIGURATION: Final = ("spark-defaults.conf", "spark-env.sh")
 _NAME: Final = "pgoutput_construct"
 _LIMITS: Final = (
     "without it, tables in a local warehouse are written that have up to 4 MB in Parquet, and 16 MB in Delta Lake with "
-    "deltalake installed, up to 50,000 changes in a batch, a replica identity, the columns that they had, no soft "
-    "deletes, no options of their format, and in Delta Lake no history"
+    "deltalake installed (a history of 1 MB), up to 50,000 changes in a batch, a replica identity, the columns that "
+    "they had, no soft deletes, and no options of their format"
 )
 
 

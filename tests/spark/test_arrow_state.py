@@ -11,11 +11,11 @@ from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.spark._log_view.change_columns import BEFORE_ALL, changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy
+from pgoutput_construct.spark._replicate.arrow_writes import ArrowTask, ArrowWrite, write_files
+from pgoutput_construct.spark._replicate.sink import FilesUse, PresentFile
 from pgoutput_construct.spark._replicate.small_tables import (
     SmallTable,
     SmallTableRule,
-    SmallTask,
-    advance_small,
     advanced_rows,
     rows_schema,
 )
@@ -57,21 +57,21 @@ def test_rows_that_are_older_than_the_log() -> None:
     assert advanced_rows(None, left_open, _rule(lacks_rows=True)) is None
 
 
-def test_a_version_that_is_lost(tmp_path: Path) -> None:
-    """Its table is not taken for one without rows; one that is new is written, over what is left there."""
+def test_files_of_a_task(tmp_path: Path) -> None:
+    """A table whose files are lost is not taken for one without rows; one that is new is written."""
     store = LocalStore(tmp_path, durable=False)
     pq.write_table(_table(_change(0, "insert", 1, "a")), tmp_path / "changes.parquet")
-    store.write("public.new/v2/part-7.parquet", b"of a batch that was given up")
-    schema, files = changes_schema(COLUMNS), ("changes.parquet",)
     named = tuple((name, name) for name in rows_schema(COLUMNS).names)
-    tables = (
-        SmallTable(0, "public.t/v2", "public.t/v1", files, schema, _rule(), named),
-        SmallTable(1, "public.new/v2", None, files, schema, _rule(), named),
+    table, schema = SmallTable(_rule(), ("changes.parquet",), changes_schema(COLUMNS), named), rows_schema(COLUMNS)
+    lost = PresentFile("t/v1/part.parquet", 100)
+    writes = (
+        ArrowWrite(0, table, FilesUse.OVERWRITE, "t/v2/part.parquet", schema, "snappy", (lost,), takes_deletes=False),
+        ArrowWrite(1, table, FilesUse.REPLACE, "new/v2/part.parquet", schema, "snappy", (), takes_deletes=False),
     )
-    done = list(advance_small(SmallTask(store, "snappy", tables)))
-    assert done == [{"table": 0, "done": False}, {"table": 1, "done": True}]
-    assert not (tmp_path / "public.t").exists()
-    assert pq.read_table(tmp_path / "public.new" / "v2")["id"].to_pylist() == [1]
+    first, second = write_files(ArrowTask(store, writes))
+    assert first == {"table": 0, "done": False} and not (tmp_path / "t").exists()
+    assert (second["table"], second["done"], second["overwrites"], second["rows"]) == (1, True, True, 1)
+    assert pq.read_table(tmp_path / "new" / "v2")["id"].to_pylist() == [1]
 
 
 def test_changes_that_count_beside_a_copy() -> None:

@@ -59,6 +59,11 @@ class TableStep:
         return self.dataset.version.table
 
     @property
+    def what(self) -> str:
+        """What is written, for messages."""
+        return f"the history of {self.table}" if self.dataset.is_history else self.table
+
+    @property
     def oid(self) -> int:
         """The OID of the table."""
         return self.dataset.version.oid

@@ -101,7 +101,7 @@ class DeltaSink(MergingSink):
     format = "delta"
     reserved = DELTA
     has_comments = True
-    few_rows, few_bytes = 1 << 18, 1 << 24  # a merge would write these files again, too
+    few_rows, few_bytes, history_bytes = 1 << 18, 1 << 24, 1 << 20  # a merge would write these files again, too
     alters = False  # columns cannot be dropped without column mapping, which few readers know
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:

@@ -29,7 +29,6 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     existing_files,
     remove_replaced,
 )
-from pgoutput_construct.spark._replicate.few_rows import TINY
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
 from pgoutput_construct.spark._replicate.merge_statement import (
     MergeStatements,
@@ -42,6 +41,7 @@ from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
     MOST_ROWS,
     PARTITIONS,
+    TINY,
     FilesUse,
     MergingSink,
     NetChanges,
@@ -114,7 +114,7 @@ class IcebergSink(MergingSink):
     reserved = ICEBERG
     has_comments = True
     has_keys = True
-    few_rows, few_bytes = 1 << 15, 1 << 20
+    few_rows, few_bytes, history_bytes = 1 << 15, 1 << 20, 1 << 20
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written; without a catalog it is of files there (``type=hadoop``)."""

@@ -2,10 +2,10 @@
 
 A table is the rows of its *parts*, without those whose places are listed as deleted. A part is a directory ``v`` and
 the number of the batch that wrote it: the base, which has the whole table of that time, and the parts of later
-changes, each with the rows that came or changed in it (``v7-rows`` if tasks wrote it themselves). A changed row stays
-where it is, and its place, the file and the number of the row in it, is written into a directory of deleted places
-next to the part with its present values (``v7-deleted``). So a batch writes what has changed, however large the table
-is.
+changes, each with the rows that came or changed in it (``v7-rows-0123abcd`` if Spark did not write it). A changed row
+stays where it is, and its place, the file and the number of the row in it, is written into a directory of deleted
+places next to the part with its present values (``v7-deleted``). So a batch writes what has changed, however large the
+table is.
 
 Readers have more to do for each part and each place. So parts are put together when they add up (``first_merged``): a
 batch that does this writes the rows of some latest parts together with its own. It is the base, too, when changes have
@@ -63,6 +63,7 @@ from pgoutput_construct.spark._replicate.sink import (
     MergingSink,
     NetChanges,
     NewFiles,
+    PresentFile,
     Retention,
     WriteMode,
     WriteOptions,
@@ -80,14 +81,14 @@ _DELETED: Final = "-deleted"
 """The suffix of the directory of deleted places."""
 _DIRECTORIES: Final = {"changes", "deleted", "replaced"}
 """What a note has by directory, besides the path of the base."""
-_ROWS: Final = "-rows"
-"""The suffix of a part that tasks have written, not Spark. One of them may still write when the batch has given it up,
-and its changes are staged: what they become is in another directory."""
+_ROWS: Final = "-rows-"
+"""What follows the number of the batch in the name of a part that tasks have written, not Spark, before eight digits.
+One of them may still write when the batch has given it up: what its changes become is in another directory."""
 _WHOLE: Final = "-whole-"
 """What follows the number of the last batch in the name of a base that maintenance has written, before eight digits:
 two processes that maintain a table in an object store, where no lock excludes one, do not write into one directory.
 """
-_PART: Final = re.compile(rf"v(\d+)({_DELETED}|{_ROWS}|{_WHOLE}[0-9a-f]{{8}})?")
+_PART: Final = re.compile(rf"v(\d+)({_DELETED}|(?:{_ROWS}|{_WHOLE})[0-9a-f]{{8}})?")
 _PLACES: Final = T.StructType().add("part", "string").add("file", "string").add("row", "long")
 """A place: the names of a part and of a file in it, which no other file has, and the number of a row, from 0 on."""
 _FEW: Final = 1_000_000
@@ -103,18 +104,15 @@ class ParquetSink(MergingSink):
 
     format = "parquet"
     reserved = PARQUET
+    few_bytes = history_bytes = SMALL
     alters = False  # files have columns by name: one that is dropped and added again would have its former values
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written."""
         super().__init__(warehouse)
-        self._mode = options.mode
+        self._mode, self.overwrites_few = options.mode, options.mode is not WriteMode.MERGE_ON_READ
         self.grace = options.grace
-
-    @property
-    def writes_small_as_whole(self) -> bool:
-        """Whether small tables have a base alone."""
-        return self._mode is not WriteMode.MERGE_ON_READ
+        self._codec = ""
 
     def prepare(self, spark: SparkSession) -> None:
         """Do nothing: every session has Parquet."""
@@ -178,14 +176,28 @@ class ParquetSink(MergingSink):
         self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, use: FilesUse
     ) -> NewFiles | None:
         """Return the files of a base, or of a part that is not to be put together with others."""
-        kinds = from_arrow_schema(schema, prefer_timestamp_ntz=True)
-        if use is not FilesUse.APPEND:
+        self._codec = codec = self._codec or codec_of(spark)  # of each session of ours the same
+        if use is FilesUse.REPLACE:
             is_free = before is not None or self.existing(spark, dataset) is None
-            return _PartFiles(self, dataset, schema, codec_of(spark), None, before) if is_free else None
+            return _PartFiles(self, dataset, schema, codec, None, before) if is_free else None
+        assert before is not None
+        if use is FilesUse.OVERWRITE:
+            files = _PartFiles(self, dataset, schema, codec, None, before)
+            files.present = self._small_files(before, schema)
+            return files if files.present else None
+        kinds = from_arrow_schema(schema, prefer_timestamp_ntz=True)
         parts, stored = Parts.of(dataset), StructType.fromJson(dataset.details["schema"])
         has_same = [(each.name, each.dataType) for each in stored] == [(each.name, each.dataType) for each in kinds]
         is_merged = not has_same or self._first_merged(parts, False) < len(parts.paths)
-        return None if is_merged else _PartFiles(self, dataset, schema, codec_of(spark), parts, dataset)
+        return None if is_merged else _PartFiles(self, dataset, schema, codec, parts, dataset)
+
+    def _small_files(self, dataset: Dataset, schema: pa.Schema) -> list[PresentFile]:
+        """Return the files of a small table that has a base alone, and these columns; none for any other."""
+        parts, stored = Parts.of(dataset), {field["name"] for field in dataset.details["schema"]["fields"]}
+        if parts.changes or stored != {*schema.names}:
+            return []
+        found = self.warehouse.store.files(parts.path)
+        return [PresentFile(f"{parts.path}/{name}", size) for name, size in found.items() if not name.startswith("_")]
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return what is in the directory of a dataset and is not called as parts are."""
@@ -348,9 +360,8 @@ class ParquetSink(MergingSink):
         grace, known, now = self.seconds_until_expired(retention), Parts.of(dataset).directories, time.time()
         retained = {path for path, replaced_at in dataset.details["replaced"].items() if replaced_at + grace > now}
         removed = 0
-        for name in self.warehouse.store.folders(dataset.directory):
-            path, part = f"{dataset.directory}/{name}", _PART.fullmatch(name)
-            if part is not None and int(part[1]) <= dataset.version.batch and path not in known | retained:
+        for path, number, _ in self._parts_in(dataset):
+            if number <= dataset.version.batch and path not in known | retained:
                 self.warehouse.store.remove(path)
                 removed += 1
         yield "directories removed", removed
@@ -382,7 +393,7 @@ class ParquetSink(MergingSink):
         if self._mode is WriteMode.COPY_ON_WRITE and (replaces_rows or parts.deleted):
             return 0
         sizes = [self._size(parts.path), *parts.changes.values()]
-        if self.writes_small_as_whole and sum(sizes) <= SMALL:
+        if self.overwrites_few and sum(sizes) <= SMALL:
             return 0
         return first_merged(sizes, parts.places, parts.rows or 0)
 
@@ -426,22 +437,25 @@ class ParquetSink(MergingSink):
         self.warehouse.store.remove(dataset.directory)
 
     def recover(self, dataset: Dataset, batch: int) -> None:
-        """Remove an incomplete part."""
-        path = _path(dataset.directory, batch)
+        """Remove incomplete parts, unless the note has one of the batch: then it is complete."""
         known = Parts.of(dataset).directories if dataset.details else frozenset[str]()
-        if not known & {path, f"{path}{_ROWS}"} and not any(each.startswith(f"{path}{_WHOLE}") for each in known):
-            for suffix in ("", _ROWS, _DELETED):
-                self.warehouse.store.remove(f"{path}{suffix}")
+        found = {path: number for path, number, _ in self._parts_in(dataset) if number == batch}
+        if known.isdisjoint(found):
+            for path in found:
+                self.warehouse.store.remove(path)
 
     def remove_left_rows(self, dataset: Dataset) -> None:
         """Remove parts that tasks wrote, and that no note has: a batch has given them up, or was interrupted."""
-        known = set[str]()
-        if dataset.details:
-            known |= Parts.of(dataset).directories | {*dataset.details["replaced"]}
-        for name in self.warehouse.store.folders(dataset.directory):
-            path = f"{dataset.directory}/{name}"
-            if name.endswith(_ROWS) and path not in known:
+        known = {*Parts.of(dataset).directories, *dataset.details["replaced"]} if dataset.details else set[str]()
+        for path, _, suffix in self._parts_in(dataset):
+            if suffix.startswith(_ROWS) and path not in known:
                 self.warehouse.store.remove(path)
+
+    def _parts_in(self, dataset: Dataset) -> Iterator[tuple[str, int, str]]:
+        """Yield the directories of parts of a dataset, each with the number of its batch, and what follows that."""
+        for name in self.warehouse.store.folders(dataset.directory):
+            if (part := _PART.fullmatch(name)) is not None:
+                yield f"{dataset.directory}/{name}", int(part[1]), part[2] or ""
 
     def is_small(self, dataset: Dataset) -> bool:
         """Return whether the files are small."""
@@ -462,7 +476,7 @@ class _PartFiles(NewFiles):
         before: Dataset | None,
     ) -> None:
         """Take the present ``parts``, None if the new one becomes the base; ``before`` is the dataset as it is."""
-        self.folder, self.schema, self.codec = f"{sink.path(dataset)}{_ROWS}", schema, codec
+        self.folder, self.schema, self.codec = f"{sink.path(dataset)}{_ROWS}{uuid4().hex[:8]}", schema, codec
         self._sink, self._dataset, self._parts, self._before = sink, dataset, parts, before
         sink.remove_left_rows(before or dataset)
 

@@ -81,8 +81,18 @@ class PartitionField(NamedTuple):
         return f"{self.transform}({f'{self.buckets}, ' if self.buckets else ''}{column})"
 
 
+TINY: Final = 1 << 17
+"""The most bytes of a table that is always overwritten: a merge would write as much, counting what a commit adds."""
 MOST_ROWS: Final = "most_rows"
 """Where a note has how many rows its dataset has at most."""
+
+
+def most_rows(before: Dataset, changes: int) -> int | None:
+    """Return how many rows a dataset has at most after some changes; None where its note does not say."""
+    known = before.details.get(MOST_ROWS)
+    return None if known is None else int(known) + changes
+
+
 PARTITIONS: Final = "partitions"
 """Where a note has how its table is partitioned."""
 
@@ -495,6 +505,10 @@ class Sink(ABC):
         """
         return None
 
+    def with_most_rows(self, dataset: Dataset, most: int | None) -> Dataset:
+        """Return a dataset whose note says how many rows it has at most, where that decides how it is written."""
+        return dataset
+
     def is_small(self, dataset: Dataset) -> bool:
         """Return whether a dataset is small; False unless a format can tell."""
         return False
@@ -506,11 +520,19 @@ class MergingSink(Sink):
     alters: ClassVar[bool] = True
     """Whether changes may come with other columns."""
     overwrites_few: bool = False
-    """Whether the driver brings a table of few rows up to date, rather than a MERGE of Spark (``few_rows``)."""
-    few_rows: ClassVar[int] = 0
-    """The most rows of such a table,"""
+    """Whether small tables are written in Arrow (``arrow_writes``), rather than by a MERGE of Spark."""
+    few_rows: ClassVar[int | None] = None
+    """The most rows of such a table, None where they are not counted;"""
     few_bytes: ClassVar[int] = 0
-    """and the most bytes of its files, where these are written without Spark."""
+    """the most bytes of its files,"""
+    history_bytes: ClassVar[int] = 0
+    """and of those of a history that is overwritten: a merge leaves files whose rows have all ended."""
+
+    def with_most_rows(self, dataset: Dataset, most: int | None) -> Dataset:
+        """Return a dataset whose note says how many rows it has at most, where that decides how it is written."""
+        others = {name: each for name, each in dataset.details.items() if name != MOST_ROWS}
+        is_needed = self.overwrites_few and self.few_rows is not None and most is not None
+        return replace(dataset, details={**others, MOST_ROWS: most} if is_needed else others)
 
     def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
         """Return whether the types of columns can be made wider without writing rows."""

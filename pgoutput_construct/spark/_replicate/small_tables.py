@@ -1,29 +1,21 @@
-"""Small tables of a batch, brought up to date in Arrow: what Spark does for each costs more than their rows.
+"""Small tables, brought up to date in Arrow: what changes do to their rows, while their definition stays the same.
 
-A ``SmallTableRule`` says what changes do to the rows of a table while its definition stays the same. Those of Parquet
-are written by one job (``advance_together``): a task reads its tables, with their changes, one after the other, and
-writes each as a file. Formats with a log of commits need one for each table in any case: the driver reads a table of
-few rows and writes what has changed (``few_rows``), which is cheaper than to plan a MERGE. A table that is not as
-simple as that is left to the job of its own that larger tables have.
+A ``SmallTableRule`` says it of a table, and ``SmallTable`` also which changes, and how its dataset has its rows:
+``arrow_writes`` writes them. What is not as simple as that is left to Spark.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.columnar import UNTYPED
-from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.lake._notes import Dataset
-from pgoutput_construct.spark._execution import plain_errors, run_tasks
 from pgoutput_construct.spark._log_view.added_columns import MARK
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE_ALL,
@@ -39,11 +31,10 @@ from pgoutput_construct.spark._log_view.change_columns import (
 )
 from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, ChangePosition, Table
 from pgoutput_construct.spark._open_log import OpenLog
-from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
+from pgoutput_construct.spark._parquet_file import RowsFile
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
-from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
-from pgoutput_construct.spark._replicate.parquet_sink import SMALL, ParquetSink
-from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, write_file
+from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT
+from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import (
     counted_changes_arrow,
@@ -59,18 +50,14 @@ _FIELD_ID: Final = b"PARQUET:field_id"
 """The metadata of a column that has an ID: under the same name, another column may have been in older files."""
 _CHANGES: Final = 50_000
 """The most changes of a table that a task takes; more are worth a job of their own."""
-_TASKS: Final = 32
-_TABLES_OF_TASK: Final = 16
-"""Tables of a task, if there are more than that many tasks."""
+_BYTES: Final = 1 << 22
+"""The most bytes of the files of its changes."""
 _ROWS: Final = 1 << 18
 """The most rows of a task, and"""
 _MEMORY: Final = 1 << 28
 """the most bytes in memory."""
-_FILE: Final = "part-00000.parquet"
 _LEGACY: Final = b"org.apache.spark.legacy"
 """The prefix of keys of a footer by which Spark says that old dates are in the hybrid calendar."""
-RESULT: Final = pa.schema({"table": pa.int32(), "done": pa.bool_()})
-"""What a task reports of each of its tables."""
 
 
 @dataclass(frozen=True)
@@ -204,88 +191,93 @@ def _lacks_key_value(events: pa.Table, name: str) -> bool:
 
 @dataclass(frozen=True)
 class SmallTable:
-    """A table of a task."""
+    """A table of few rows, or its history, with the changes since the rows before."""
 
-    number: int
-    """Its index among the steps of the batch."""
-    path: str
-    """The directory of its new version."""
-    before: str | None
-    """The directory of the version before, None for no rows."""
+    rule: SmallTableRule
     changes: tuple[str, ...]
     """The files of its changes."""
     changed: pa.Schema
     """The columns of these."""
-    rule: SmallTableRule
     named: tuple[tuple[str, str], ...]
-    """The columns of its rows that the files have, each with its name there."""
+    """The columns of its rows that the dataset has, each with its name there."""
     last: ChangePosition = (-1, -1)
-    """The position of the last change in the version before: that of rows whose own the files do not have."""
+    """The position of the last change before: that of rows whose own the dataset does not have."""
     is_history: bool = False
     """Whether it is the history of a table."""
+
+    @classmethod
+    def from_step(
+        cls,
+        log: OpenLog,
+        sink: Sink,
+        step: TableStep,
+        files: tuple[str, ...],
+        summary: ChangeSummary,
+        lacking: Collection[int],
+    ) -> Self | None:
+        """Return the table of a step; None unless few rows changed, all told apart by one identity, and nothing else.
+
+        Args:
+            log: The log.
+            sink: What writes the format.
+            step: What is done for the table.
+            files: The files of its changes,
+            summary: and their summary.
+            lacking: The OIDs of tables of which the log may lack rows (``tables_lacking_rows``).
+        """
+        table, naming = log.table(step.table), sink.naming_of(step.dataset)
+        if not _is_simple(log, step, table, summary):
+            return None
+        unsent = tuple(name for name in table.current if name in summary.unsent)
+        keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
+        rule = SmallTableRule(table.current_columns, keys, unsent, table.base, table.relation_oid in lacking)
+        is_history, last = step.dataset.is_history, (-1, -1)
+        if step.before is not None and step.mode is UpdateMode.CHANGED:
+            last = step.before.version.last
+        schema = (history_schema if is_history else rows_schema)(rule.columns)
+        named = tuple((name, naming.reader_name(name)) for name in schema.names if naming.holds(name))
+        return cls(rule, files, changes_schema(table.columns), named, last, is_history)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of its rows."""
         return (history_schema if self.is_history else rows_schema)(self.rule.columns)
 
+    @property
+    def stored_schema(self) -> pa.Schema:
+        """The columns of the dataset."""
+        return pa.schema([self.schema.field(name).with_name(other) for name, other in self.named])
 
-@dataclass(frozen=True)
-class SmallTask:
-    """Tables, and the store of their files."""
+    def read_changes(self, store: LogStore) -> pa.Table | None:
+        """Return its changes, given the store of their files; None as ``read_files``."""
+        return read_files(store, dict.fromkeys(self.changes), self.changed)
 
-    store: LogStore
-    codec: str
-    """The compression of pages, by Arrow's name."""
-    tables: tuple[SmallTable, ...]
+    def after(self, before: pa.Table | None, changes: pa.Table) -> pa.Table | None:
+        """Return the rows after changes, given those before; None if a change needs the general way.
 
+        Raises:
+            PgoutputError, pa.ArrowException: Something is wrong, of which the general way says what it is.
+        """
+        return (recorded_rows if self.is_history else advanced_rows)(before, changes, self.rule)
 
-def advance_small(task: SmallTask) -> Iterator[dict[str, Any]]:
-    """Run a task; yields RESULT: a table that is not done has no file, and is brought up to date in the general way."""
-    for table in task.tables:
-        try:
-            done = _advance(task, table)
-        except (PgoutputError, pa.ArrowException, OSError):
-            done = False  # the general way says what is wrong
-        yield {"table": table.number, "done": done}
+    def to_stored(self, rows: pa.Table) -> pa.Table:
+        """Return rows as the dataset has them."""
+        names, stored_names = zip(*self.named, strict=True)
+        return rows.select(names).rename_columns(stored_names)
 
-
-def _advance(task: SmallTask, table: SmallTable) -> bool:
-    store, schema = task.store, table.schema
-    changes = read_files(store, dict.fromkeys(table.changes), table.changed)
-    there = {} if table.before is None else store.files(table.before)
-    files = {f"{table.before}/{name}": size for name, size in there.items() if _is_data(name)}
-    names, stored_names = zip(*table.named, strict=True)
-    before = read_files(store, files, pa.schema([schema.field(name).with_name(other) for name, other in table.named]))
-    if changes is None or before is None or (table.before is not None and not files):
-        return False  # a version is lost: a table without rows has a file, too
-    stored = None if table.before is None else filled_rows(before.rename_columns(names), schema, table.last)
-    rows = (recorded_rows if table.is_history else advanced_rows)(stored, changes, table.rule)
-    if rows is None:
-        return False
-    for name in store.files(table.path).keys() - {_FILE}:
-        store.delete(f"{table.path}/{name}")
-    rows = rows.select(names).rename_columns(stored_names)
-    write_file(store, f"{table.path}/{_FILE}", content_of(rows, task.codec))
-    return True
-
-
-def filled_rows(stored: pa.Table, schema: pa.Schema, last: ChangePosition) -> pa.Table:
-    """Return rows with all columns: those that the files do not have are as ``Sink.read_all_for_replay`` has them."""
-    known = dict(zip(POSITION, last, strict=True))
-    for field in schema:
-        if field.name not in stored.column_names:
-            values = pa.repeat(pa.scalar(known.get(field.name), field.type), len(stored))
-            stored = stored.append_column(field, values)
-    return stored.select(schema.names)
-
-
-def _is_data(name: str) -> bool:
-    return not name.startswith("_")
+    def from_stored(self, stored: pa.Table) -> pa.Table:
+        """Return rows of the dataset: columns that it does not have are as in ``Sink.read_all_for_replay``."""
+        names, _ = zip(*self.named, strict=True)
+        found, known = stored.rename_columns(names), dict(zip(POSITION, self.last, strict=True))
+        for field in self.schema:
+            if field.name not in found.column_names:
+                values = pa.repeat(pa.scalar(known.get(field.name), field.type), len(found))
+                found = found.append_column(field, values)
+        return found.select(self.schema.names)
 
 
 def read_files(
-    store: LogStore, files: Mapping[str, int | None], schema: pa.Schema, most: int = SMALL
+    store: LogStore, files: Mapping[str, int | None], schema: pa.Schema, most: int = _BYTES
 ) -> pa.Table | None:
     """Return rows; None if they are more than a task should hold, or files are not as they are written now.
 
@@ -338,84 +330,15 @@ def content_of(rows: pa.Table, codec: str) -> pa.Buffer:
     return sink.getvalue()
 
 
-def advance_together(
-    log: OpenLog,
-    spark: SparkSession,
-    sink: ParquetSink,
-    steps: Sequence[TableStep],
-    staged: StagedChanges,
-    on_missing: OnMissing,
-) -> dict[int, Dataset]:
-    """Write new versions of the tables that are small and simple; return these by the index of their steps.
+def tables_lacking_rows(log: OpenLog, on_missing: OnMissing) -> set[int]:
+    """Return the OIDs of tables of which the log may have changes of rows that are older than it.
 
-    Args:
-        log: The log.
-        spark: The session.
-        sink: The format.
-        steps: The steps of the batch.
-        staged: Their changes.
-        on_missing: As in ``OpenLog.state``.
+    Where such rows are to be reported, the general way finds them.
     """
-    # Rows to report are found in the general way.
-    lacking = {lack.relation_oid for lack in log.lacks} if on_missing == "error" else set()
-    tables = list(_tables(log, sink, steps, staged, lacking))
-    # Tables with many changes are distributed first, each to another task.
-    tables.sort(key=lambda table: -staged.summary(_request(steps[table.number])).changes)
-    number = max(min(len(tables), _TASKS), -(-len(tables) // _TABLES_OF_TASK))
-    codec, store = codec_of(spark), sink.warehouse.store
-    tasks = [SmallTask(store, codec, tuple(tables[place::number])) for place in range(number)]
-    is_known = staged.size is not None and sink.warehouse.is_local  # elsewhere each listing is a request
-    size = (staged.size or 0) + sum(_size(sink, table) for table in tables) if is_known else None
-    with plain_errors():
-        done = {row["table"] for row in run_tasks(spark, tasks, advance_small, RESULT, size) if row["done"]}
-    return {table.number: _dataset(sink, steps[table.number], table) for table in tables if table.number in done}
+    return {lack.relation_oid for lack in log.lacks} if on_missing == "error" else set()
 
 
-def _size(sink: ParquetSink, table: SmallTable) -> int:
-    """Return the bytes of the version before of a table."""
-    return 0 if table.before is None else sum(sink.warehouse.store.files(table.before).values())
-
-
-def _dataset(sink: ParquetSink, step: TableStep, table: SmallTable) -> Dataset:
-    stored = pa.schema([table.schema.field(name) for name, _ in table.named])
-    kinds = from_arrow_schema(sink.naming_of(step.dataset).arrow_schema(stored), prefer_timestamp_ntz=True)
-    return sink.replaced(step.dataset, kinds, step.replaced)
-
-
-def _tables(
-    log: OpenLog, sink: ParquetSink, steps: Sequence[TableStep], staged: StagedChanges, lacking: Collection[int]
-) -> Iterator[SmallTable]:
-    for number, step in enumerate(steps):
-        table, request = log.table(step.table), _request(step)
-        summary = staged.summary(request)
-        is_free = step.replaced is not None or sink.existing(log.spark, step.dataset) is None
-        if is_free and is_simple(log, step, table, summary) and not staged.errors(request):
-            before = step.before if step.mode is UpdateMode.CHANGED else None
-            there = before.details["path"] if before is not None else None
-            rule = rule_of(table, summary, table.relation_oid in lacking)
-            changed, path = changes_schema(table.columns), sink.path(step.dataset)
-            naming, last = sink.naming_of(step.dataset), (-1, -1) if before is None else before.version.last
-            files, is_history = staged.files(request), step.dataset.is_history
-            schema = (history_schema if is_history else rows_schema)(rule.columns)
-            named = named_columns(schema, naming)
-            stored = {} if before is None else before.details["schema"]["fields"]
-            if before is None or {name for _, name in named} == {field["name"] for field in stored}:
-                yield SmallTable(number, path, there, files, changed, rule, named, last, is_history)
-
-
-def named_columns(schema: pa.Schema, naming: Naming) -> tuple[tuple[str, str], ...]:
-    """Return the columns of rows that a dataset has, each with its name there."""
-    return tuple((name, naming.reader_name(name)) for name in schema.names if naming.holds(name))
-
-
-def rule_of(table: Table, summary: ChangeSummary, lacks_rows: bool) -> SmallTableRule:
-    """Return what must be known of a table, given the summary of its changes (see SmallTableRule)."""
-    unsent = tuple(name for name in table.current if name in summary.unsent)
-    keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
-    return SmallTableRule(table.current_columns, keys, unsent, table.base, lacks_rows)
-
-
-def is_simple(log: OpenLog, step: TableStep, table: Table, summary: ChangeSummary) -> bool:
+def _is_simple(log: OpenLog, step: TableStep, table: Table, summary: ChangeSummary) -> bool:
     """Return whether few rows changed, all told apart by one identity, and nothing else did."""
     return (
         (step.before is None or not step.before.details.get("changes"))
@@ -455,7 +378,3 @@ def _is_same(step: TableStep) -> bool:
     one, other = step.before.version.shape, step.dataset.version.shape
     is_described = (one.columns, one.current) == (other.columns, other.current)
     return is_described and (one.key_columns, one.replica_identity) == (other.key_columns, other.replica_identity)
-
-
-def _request(step: TableStep) -> ChangeRequest:
-    return ChangeRequest(step.table, step.after)

@@ -1,16 +1,14 @@
 """The steps of a batch, as they are written: a group of tables at a time, several at the same time.
 
 Of the ways to bring a table up to date, the cheapest that can be is taken: rows that are new are written by the tasks
-that decode them (``new_rows``), small tables of Parquet by one job for all (``small_tables``), others from staged
-changes, each in a session of its own (``table_write``, ``table_history``).
+that decode them (``new_rows``), small tables in Arrow (``arrow_writes``), others from staged changes, each in a session
+of its own (``table_write``, ``table_history``).
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -18,6 +16,7 @@ from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._deferred_session import needed_by
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._own_session import SparkSessions
+from pgoutput_construct.spark._replicate.arrow_writes import produce
 from pgoutput_construct.spark._replicate.batch_plan import Reporter, TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.new_rows import (
     NewRows,
@@ -25,9 +24,7 @@ from pgoutput_construct.spark._replicate.new_rows import (
     least_new_rows,
     new_rows_summary,
 )
-from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
-from pgoutput_construct.spark._replicate.sink import Sink
-from pgoutput_construct.spark._replicate.small_tables import advance_together
+from pgoutput_construct.spark._replicate.sink import MergingSink, Sink, most_rows
 from pgoutput_construct.spark._replicate.staging import (
     ChangeRequest,
     StagedChanges,
@@ -42,8 +39,6 @@ from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing,
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing
 
-_NOTES_AT_ONCE: Final = 8
-
 
 class StepWriter:
     """Writes the tables of a batch, and their notes."""
@@ -51,7 +46,6 @@ class StepWriter:
     def __init__(
         self,
         log: OpenLog,
-        spark: SparkSession,
         sink: Sink,
         sessions: SparkSessions,
         masks: TableMasks,
@@ -62,7 +56,6 @@ class StepWriter:
 
         Args:
             log: The log, opened as of the end of the batch, under the names of replays.
-            spark: The session.
             sink: The format of the tables.
             sessions: The sessions of tables that are written at the same time.
             masks: The masks of columns.
@@ -70,7 +63,6 @@ class StepWriter:
             reporter: Knows how many changes tables have.
         """
         self._log = log
-        self._spark = spark
         self._sink = sink
         self._warehouse = sink.warehouse
         self._sessions = sessions
@@ -140,33 +132,36 @@ class StepWriter:
                     found[step.dataset.directory] = summary
         return found
 
-    def _write_small(self, steps: Sequence[TableStep], staged: StagedChanges) -> Mapping[int, Dataset | Exception]:
-        """Bring small tables up to date together where the format can; return these by the places of their steps.
-
-        One whose note cannot be written is an error of its table.
-        """
-        if not (isinstance(self._sink, ParquetSink) and self._sink.writes_small_as_whole):
+    def _write_small(self, steps: Sequence[TableStep], staged: StagedChanges) -> dict[int, Dataset | Exception]:
+        """Bring small tables up to date without a job of Spark for each; return these by the places of their steps."""
+        if not (isinstance(self._sink, MergingSink) and self._sink.overwrites_few):
             return {}
         try:
-            done = advance_together(self._log, self._spark, self._sink, steps, staged, self._on_missing)
+            found = produce(self._log, self._sink, self._sessions, steps, staged, self._on_missing)
         except Exception:
             return {}  # one by one they show whose error it is
-        with ThreadPoolExecutor(_NOTES_AT_ONCE, thread_name_prefix="note") as pool:
-            modes = (steps[number].mode for number in done)
-            return dict(zip(done, pool.map(self._noted, modes, done.values()), strict=True))
 
-    def _noted(self, mode: UpdateMode, dataset: Dataset) -> Dataset | Exception:
-        """Write a note, which waits for a disk or a network; return its dataset, or the error."""
-        try:
-            if mode is UpdateMode.WRITTEN:
-                forget_missing(self._warehouse, dataset)
-            self._warehouse.write_note(dataset)
-        except Exception as error:
-            return error
-        return dataset
+        def commit(spark: SparkSession, number: int) -> Dataset:
+            step, rows = steps[number], found[number].rows
+            if rows is None and step.before is not None:
+                rows = most_rows(step.before, staged.summary(_request(step)).changes)
+            with needed_by(step.what):
+                self._forget_missing(step)
+                done = self._sink.with_most_rows(found[number].commit(), rows)
+                if not done.is_history:
+                    done = describe(spark, self._sink, done, self._log.table(step.table))
+            self._warehouse.write_note(done)
+            return done
+
+        return dict(self._sessions.run_grouped(list(found), commit))
+
+    def _forget_missing(self, step: TableStep) -> None:
+        """Remove the reports of a table that is written from scratch: its rows are no longer those that they are of."""
+        if step.mode is UpdateMode.WRITTEN and not step.dataset.is_history:
+            forget_missing(self._warehouse, step.dataset)
 
     def _write_step(self, spark: SparkSession, step: TableStep, opened: Callable[[], StagedRows | NewRows]) -> Dataset:
-        with needed_by(step.table), self._sink.exclusive(step.dataset):
+        with needed_by(step.what), self._sink.exclusive(step.dataset):
             dataset = self._written(spark, step, opened())
             self._warehouse.write_note(dataset)
         return dataset
@@ -174,8 +169,7 @@ class StepWriter:
     def _written(self, spark: SparkSession, step: TableStep, changes: StagedRows | NewRows) -> Dataset:
         """Write a table, or its history, as it is now; return its dataset."""
         before, sink = None if step.mode is UpdateMode.WRITTEN else step.before, self._sink
-        if before is None and not step.dataset.is_history:
-            forget_missing(self._warehouse, step.dataset)
+        self._forget_missing(step)
         if isinstance(changes, NewRows):
             new = write_new_rows(self._log, spark, sink, step, changes)
             return describe(spark, sink, new, self._log.table(step.table))

@@ -374,9 +374,8 @@ class WarehouseTables:
         prefix, before = self._sink.naming_of(step.dataset).prefix, step.before
         was = None if before is None else self._sink.naming_of(before).prefix
         if prefix not in (self._sink.naming.prefix, was):
-            what = f"the history of {step.table}" if step.dataset.is_history else step.table
             _LOG.warning(
-                "%s has a column with the name of an added one: added columns begin with %r there", what, prefix
+                "%s has a column with the name of an added one: added columns begin with %r there", step.what, prefix
             )
 
     def _without_blocked(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
@@ -417,7 +416,7 @@ class WarehouseTables:
     def _apply_steps(self, log: OpenLog, steps: Sequence[TableStep], masks: TableMasks) -> None:
         self._known.recover(steps)
         steps = self._without_blocked(log, self._with_copies(log, steps))
-        writer = StepWriter(log, self._spark, self._sink, self._sessions, masks, self._on_missing, self._reporter)
+        writer = StepWriter(log, self._sink, self._sessions, masks, self._on_missing, self._reporter)
         for group in self._reporter.groups(log, self._known.progress.batch, steps) if steps else ():
             for step, done in writer.write(group):
                 if isinstance(done, Exception):

@@ -130,9 +130,9 @@ def _key_of(sink: Sink, table: Table, naming: Naming) -> list[str]:
 
     Floats are none either: Iceberg refuses them.
     """
-    kinds = from_arrow_schema(table.current_columns, prefer_timestamp_ntz=True)
     if not sink.has_keys or not {*table.key_columns} <= {*table.current}:
         return []
+    kinds = from_arrow_schema(table.current_columns, prefer_timestamp_ntz=True)
     of_key = [kinds[name].dataType for name in table.key_columns]
     if not all(is_always_typed(kind) and not isinstance(kind, T.FloatType | T.DoubleType) for kind in of_key):
         return []

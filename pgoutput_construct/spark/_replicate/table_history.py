@@ -33,7 +33,7 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.dataset_columns import HISTORY, ROW_KEY, with_renamed_columns
 from pgoutput_construct.spark._replicate.merge_statement import is_widened
-from pgoutput_construct.spark._replicate.sink import MergingSink, Sink
+from pgoutput_construct.spark._replicate.sink import MergingSink, Sink, most_rows
 from pgoutput_construct.spark._replicate.staging import StagedRows
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
@@ -69,15 +69,17 @@ def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableSte
         changes: The changes that the step needs.
     """
     table, before, naming = log.table(step.table), step.before, sink.naming_of(step.dataset)
+    most = changes.summary.changes if before is None else most_rows(before, changes.summary.changes)
     counted = counted_changes(changes.rows, table)
     names = {escaped(name): escaped(other) for name, other in step.renamed.items()}
     there = None if before is None else with_renamed_columns(sink.read_for_replay(spark, before), names)
     rows = history(there, counted, table, step.has_new_copy, changes.summary)
-    if there is None or step.before is None:
-        return sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+    if there is None or before is None:
+        done = sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+        return sink.with_most_rows(done, most)
     rows.persist()  # they are read more than once
     try:
-        return _write_into(spark, sink, step, step.before, there, rows, table)
+        return sink.with_most_rows(_write_into(spark, sink, step, before, there, rows, table), most)
     finally:
         rows.unpersist()
 

@@ -1,7 +1,8 @@
 """How changes come into the dataset of a table: appended, merged, or with the table written as a whole.
 
 - **Appended**, where all changes are inserts of rows that cannot be there: no row is read.
-- By the **driver**, where the table has few rows and its format a log of commits: that is cheaper than to plan a merge.
+- **Overwritten** with what the driver makes of them, where the table has few rows and its format a log of commits:
+  that is cheaper than to plan a merge.
 - **Merged**, where the rows before can be found by the key that all changes have, and the columns are the same or the
   format alters them: what is written is about what has changed.
 - **As a whole** otherwise: the rows before are replayed with the changes. ``WrittenTable.reason`` says why.
@@ -10,10 +11,12 @@
 from dataclasses import replace as with_values
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._deferred_session import NEEDED_BY
@@ -24,9 +27,9 @@ from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
-from pgoutput_construct.spark._replicate.few_rows import FewRows
 from pgoutput_construct.spark._replicate.new_rows import NewRows
-from pgoutput_construct.spark._replicate.sink import MOST_ROWS, FilesUse, MergingSink, NetChanges, Sink
+from pgoutput_construct.spark._replicate.sink import FilesUse, MergingSink, NetChanges, Sink, most_rows
+from pgoutput_construct.spark._replicate.small_tables import SmallTable, tables_lacking_rows
 from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
 from pgoutput_construct.spark._replicate.staging import StagedRows
 from pgoutput_construct.spark._replicate.table_comments import commented
@@ -83,15 +86,13 @@ def write_table(
         NEEDED_BY.set(f"{step.table} (its deleted rows stay)")
         return _write_soft_table(SoftWrite(log, spark, sink, step, changes, before, on_missing))
     if before is None:
-        if (created := _added_by_driver(log, spark, sink, step, changes, None, on_missing)) is not None:
-            return WrittenTable(_with_most_rows(sink, created, changes.summary.changes))
         if _begins_with_inserts(log, step, changes.summary):
             rows = _inserted_rows(log, step.table, changes)
         else:
             rows = _advanced_table(log, step.table, None, changes, on_missing)
         comments = comments_of(sink, log.table(step.table), naming)
         done = sink.replace(spark, step.dataset, commented(naming.for_dataset(rows), comments), step.replaced)
-        return WrittenTable(_with_most_rows(sink, done, changes.summary.changes))
+        return WrittenTable(sink.with_most_rows(done, changes.summary.changes))
     before = without_other_key(spark, sink, before, log.table(step.table))
     step = with_values(step, dataset=with_values(step.dataset, details=before.details))
     obstacle = _obstacle(log, spark, sink, step, before)
@@ -105,7 +106,7 @@ def write_table(
     rows = _advanced_table(log, step.table, there, changes, on_missing, sink.is_small(before))
     rows = commented(naming.for_dataset(rows), comments_of(sink, log.table(step.table), naming))
     done = sink.replace(spark, step.dataset, rows, step.replaced)
-    return WrittenTable(_with_most_rows(sink, done, _most_rows(before, changes.summary.changes)), reason)
+    return WrittenTable(sink.with_most_rows(done, most_rows(before, changes.summary.changes)), reason)
 
 
 def appends_new_rows(log: OpenLog, sink: Sink, step: TableStep, summary: ChangeSummary) -> bool:
@@ -124,7 +125,7 @@ def appends_new_rows(log: OpenLog, sink: Sink, step: TableStep, summary: ChangeS
         return _begins_with_inserts(log, step, summary)
     is_merging = isinstance(sink, MergingSink) and sink.can_merge(step.dataset)
     is_same = is_merging and sink.naming_of(step.dataset) == sink.naming_of(before)
-    return is_same and _can_append(log, step, before.version, summary)
+    return is_same and can_append(log, step, before.version, summary)
 
 
 def write_new_rows(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, rows: NewRows) -> Dataset:
@@ -161,7 +162,7 @@ def write_new_rows(log: OpenLog, spark: SparkSession, sink: Sink, step: TableSte
         assert isinstance(sink, MergingSink)
         done = sink.append(spark, step.dataset, naming.for_dataset(rows.frame(spark)))
     added = rows.summary.changes
-    return _with_most_rows(sink, done, added if before is None else _most_rows(before, added))
+    return sink.with_most_rows(done, added if before is None else most_rows(before, added))
 
 
 def _write_soft_table(work: SoftWrite) -> WrittenTable:
@@ -172,7 +173,7 @@ def _write_soft_table(work: SoftWrite) -> WrittenTable:
     reason, naming = _obstacle(log, work.spark, sink, step, before), sink.naming_of(step.dataset)
     if isinstance(sink, MergingSink) and naming == sink.naming_of(before) and sink.can_merge(step.dataset):
         # A key that is inserted may be that of a deleted row.
-        if not log.table(step.table).key_columns and _can_append(log, step, before.version, changes.summary):
+        if not log.table(step.table).key_columns and can_append(log, step, before.version, changes.summary):
             rows = _inserted_rows(log, step.table, changes).withColumn(DELETED_AT, F.lit(None).cast("timestamp"))
             return WrittenTable(sink.append(work.spark, step.dataset, naming.for_dataset(rows)))
         if not reason and not changes.summary.truncates:
@@ -191,68 +192,32 @@ def _changed_dataset(
     can_merge: bool,
 ) -> Dataset | None:
     """Change a dataset, rather than write it as a whole; return it, None where that cannot be."""
-    naming, most = sink.naming_of(step.dataset), _most_rows(before, changes.summary.changes)
-    if _can_append(log, step, before.version, changes.summary):
-        appended = _added_by_driver(log, spark, sink, step, changes, before, on_missing)
-        if appended is None:
-            rows = naming.for_dataset(_inserted_rows(log, step.table, changes))
-            appended = sink.append(spark, step.dataset, rows)
-        return _with_most_rows(sink, appended, most)
-    is_few = most is not None and most <= sink.few_rows + changes.summary.changes
-    if most is not None and is_few:
-        few = _few_rows(log, spark, sink, step, changes, before, on_missing)
-        written = None if few is None else _with_few_rows(spark, sink, step, before, few, most)
+    naming, most = sink.naming_of(step.dataset), most_rows(before, changes.summary.changes)
+    if can_append(log, step, before.version, changes.summary):
+        rows = naming.for_dataset(_inserted_rows(log, step.table, changes))
+        return sink.with_most_rows(sink.append(spark, step.dataset, rows), most)
+    few_rows = min(_FEWEST, sink.few_rows or 0)
+    if most is not None and most <= few_rows + changes.summary.changes:
+        lacking = tables_lacking_rows(log, on_missing)
+        few = SmallTable.from_step(log, sink, step, changes.files, changes.summary, lacking)
+        written = None if few is None else _overwritten(spark, sink, step, before, few)
         if written is not None:
             return written
     if can_merge:
         merged = _net_of_step(log, step.table, changes, on_missing, naming)
         if merged is not None:
-            return _with_most_rows(sink, sink.merge(spark, step.dataset, merged), most)
+            return sink.with_most_rows(sink.merge(spark, step.dataset, merged), most)
     return None
 
 
-def _added_by_driver(
-    log: OpenLog,
-    spark: SparkSession,
-    sink: Sink,
-    step: TableStep,
-    changes: StagedRows,
-    before: Dataset | None,
-    on_missing: OnMissing,
+def _overwritten(
+    spark: SparkSession, sink: MergingSink, step: TableStep, before: Dataset, few: SmallTable
 ) -> Dataset | None:
-    """Write a table of few changes from scratch, or append new rows; return its dataset, None to fall back to Spark."""
-    few = _few_rows(log, spark, sink, step, changes, before, on_missing)
-    if few is None or (rows := few.after(None)) is None:
-        return None
-    replaced, use = (step.replaced, FilesUse.REPLACE) if before is None else (before, FilesUse.APPEND)
-    files = sink.new_files(spark, step.dataset, few.stored_schema, replaced, use)
-    return None if files is None else few.add(sink.warehouse.store, files, rows)
-
-
-def _few_rows(
-    log: OpenLog,
-    spark: SparkSession,
-    sink: Sink,
-    step: TableStep,
-    changes: StagedRows,
-    before: Dataset | None,
-    on_missing: OnMissing,
-) -> FewRows | None:
-    """Return a table with few changes where this process can write it; None to fall back to Spark."""
-    is_asked = isinstance(sink, MergingSink) and sink.overwrites_few and reaches_files(spark, sink.warehouse.store)
-    return FewRows.from_step(log, sink, step, changes, before, on_missing) if is_asked else None
-
-
-def _with_few_rows(
-    spark: SparkSession, sink: MergingSink, step: TableStep, before: Dataset, few: FewRows, most: int
-) -> Dataset | None:
-    """Change a table of few rows, ``most`` at the most; return its dataset, None if it needs the general way."""
-    files = sink.new_files(spark, step.dataset, few.stored_schema, before, FilesUse.OVERWRITE)
-    if files is not None:
-        is_few = sum(file.size for file in files.present) <= sink.few_bytes
-        written = few.write(sink.warehouse.store, files) if is_few else None
-        return None if written is None else _with_most_rows(sink, *written)
-    if most > _FEWEST + few.changes.num_rows:
+    """Overwrite a table of few rows, which Spark reads and writes; return its dataset, None for a merge."""
+    store = sink.warehouse.store
+    changes = few.read_changes(store) if sink.overwrites_few and reaches_files(spark, store) else None
+    # If its files could be written in Arrow, they are too many bytes, or a change needs a merge.
+    if changes is None or sink.new_files(spark, step.dataset, few.stored_schema, before, FilesUse.OVERWRITE):
         return None
     with sink.for_few_rows(spark):
         there = sink.read_for_replay(spark, before)
@@ -264,25 +229,15 @@ def _with_few_rows(
             if _TOO_MUCH not in str(error):
                 raise
             return None
-        found = few.after(rows) if rows.nbytes <= _FEWEST_BYTES else None
+        try:
+            found = few.after(rows.cast(few.schema), changes) if rows.nbytes <= _FEWEST_BYTES else None
+        except (PgoutputError, pa.ArrowException):
+            found = None  # a merge says what is wrong
         if found is None:
             return None
         kinds = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
         frame = sink.naming_of(step.dataset).for_dataset(spark.createDataFrame(found, kinds).coalesce(1))
-        return _with_most_rows(sink, sink.overwrite(spark, step.dataset, frame), found.num_rows)
-
-
-def _most_rows(before: Dataset, changes: int) -> int | None:
-    """Return how many rows a dataset has at most after some changes; None where its note does not say."""
-    known = before.details.get(MOST_ROWS)
-    return None if known is None else int(known) + changes
-
-
-def _with_most_rows(sink: Sink, dataset: Dataset, most: int | None) -> Dataset:
-    """Return a dataset whose note says how many rows it has at most, where that decides how it is written."""
-    others = {name: each for name, each in dataset.details.items() if name != MOST_ROWS}
-    is_needed = isinstance(sink, MergingSink) and sink.overwrites_few and most is not None
-    return with_values(dataset, details={**others, MOST_ROWS: most} if is_needed else others)
+        return sink.with_most_rows(sink.overwrite(spark, step.dataset, frame), found.num_rows)
 
 
 def _obstacle(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, before: Dataset) -> str:
@@ -301,7 +256,7 @@ def _obstacle(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, be
     return "" if _has_key(log.table(step.table), before.version) else "its rows have no key that all changes have"
 
 
-def _can_append(log: OpenLog, step: TableStep, before: Version, summary: ChangeSummary) -> bool:
+def can_append(log: OpenLog, step: TableStep, before: Version, summary: ChangeSummary) -> bool:
     """Return whether the rows of changes are new rows of a version, which so need not be read.
 
     A key that is inserted may be there already in a table of which the log does not have everything, or whose deletes

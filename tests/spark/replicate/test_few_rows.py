@@ -14,12 +14,12 @@ from pyspark.errors import PySparkException
 
 from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.lake._notes import Warehouse
+from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.spark import Retention, maintain, read_current, replicate
-from pgoutput_construct.spark._replicate import delta_sink, table_write
+from pgoutput_construct.spark._replicate import delta_sink, read_history, table_write
+from pgoutput_construct.spark._replicate.arrow_writes import ProducedFiles
 from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable
 from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
-from pgoutput_construct.spark._replicate.few_rows import FewRows
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from tests.crashes import Moment, before, killed
@@ -44,15 +44,16 @@ def shop(server18: EmbeddedServer, tmp_path: Path, lake: Any) -> Iterator[Shop]:
 
 @pytest.fixture
 def overwritten(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The rows of tables that are overwritten without Spark, in their order."""
-    found, write = list[int](), FewRows.write
+    """The rows of tables that are changed without Spark, in their order."""
+    found, commit = list[int](), ProducedFiles.commit
 
-    def counted(few: FewRows, *arguments: Any) -> Any:
-        written = write(few, *arguments)
-        found.append(-1 if written is None else written[1])
-        return written
+    def counted(produced: ProducedFiles) -> Dataset:
+        if produced.files.present:
+            assert produced.rows is not None
+            found.append(produced.rows)
+        return commit(produced)
 
-    monkeypatch.setattr(FewRows, "write", counted)
+    monkeypatch.setattr(ProducedFiles, "commit", counted)
     return found
 
 
@@ -114,14 +115,15 @@ def test_files_that_have_other_columns(
         shop.capture()
         replicate(lake, shop.directory, tmp_path / "wh", into)
         check_equal(lake, shop, tmp_path / "wh", ["t"])
-    assert overwritten.count(-1) < len(overwritten) >= 3
+    assert len(overwritten) >= 3
 
 
 def test_rows_that_the_driver_cannot_take(spark: Any, tmp_path: Path) -> None:
     """More bytes than it takes are merged; any other error of reading them is that of the table."""
     sink: Any = DeltaSink(Warehouse(tmp_path))
     step: Any = SimpleNamespace(dataset=None)
-    few: Any = SimpleNamespace(changes=pa.table({"v": ["a"]}), schema=pa.schema({"v": pa.string()}), stored_schema=None)
+    schema, changes = pa.schema({"v": pa.string()}), pa.table({"v": ["a"]})
+    few: Any = SimpleNamespace(schema=schema, stored_schema=schema, read_changes=lambda _: changes)
     sink.new_files = lambda *_: None
     conf, limit = spark.sparkContext._jsc.sc().conf(), "spark.driver.maxResultSize"
     before = conf.get(limit, "1g")
@@ -130,7 +132,7 @@ def test_rows_that_the_driver_cannot_take(spark: Any, tmp_path: Path) -> None:
         for value, expected in (("repeat('x', 1 << 21)", nullcontext()), ("raise_error('damaged')", DAMAGED)):
             sink.read_for_replay = lambda spark, _, value=value: spark.range(1).selectExpr(f"{value} AS v")
             with expected:
-                assert table_write._with_few_rows(spark, sink, step, step.dataset, few, 1) is None
+                assert table_write._overwritten(spark, sink, step, step.dataset, few) is None
     finally:
         conf.set(limit, before)
 
@@ -240,8 +242,8 @@ def _fill(shop: Shop) -> None:
 
 def _have_none_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no table overwritten because it is tiny, and each when it has six files."""
-    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows._FILES", 6)
-    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows.TINY", 0)
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.arrow_writes._FILES", 6)
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.arrow_writes.TINY", 0)
 
 
 def test_deletes_by_position(
@@ -271,6 +273,37 @@ def test_deletes_by_position(
     lake.sql(f"DELETE FROM {table} WHERE false")
     maintain(lake, warehouse, retention=Retention(age=0, count=1, grace=0))
     check_equal(lake, shop, warehouse, ["t"])
+
+
+@pytest.mark.parametrize("into", LAKES)
+def test_histories(
+    lake: Any, shop: Shop, tmp_path: Path, into: str, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows come, and end, as in Parquet: also in files of new rows and of deletes, and in columns that are added."""
+    _have_none_tiny(monkeypatch)
+    shop.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 300) i",
+    )
+    shop.capture(snapshot=True)
+    rounds = (
+        ("INSERT INTO t VALUES (1000, 'new')",),
+        ("UPDATE t SET v = 'a' WHERE id < 9", "DELETE FROM t WHERE id = 3", "INSERT INTO t VALUES (3, 'again')"),
+        ("UPDATE t SET id = 2000 WHERE id = 1000", "UPDATE t SET v = 'b' WHERE id IN (4, 50, 2000)"),
+        ("TRUNCATE t", "INSERT INTO t VALUES (1, 'after')"),
+        ("ALTER TABLE t ADD w int", "UPDATE t SET w = 1"),
+    )
+    counts = list[list[int]]()
+    for statements in rounds:
+        shop.execute(*statements)
+        shop.capture()
+        overwritten.clear()
+        replicate(lake, shop.directory, tmp_path / "wh", into, ["public.t"], history=True)
+        counts.append(sorted(overwritten))
+        replicate(lake, shop.directory, tmp_path / "parquet", tables=["public.t"], history=True)
+        one, other = (read_history(lake, tmp_path / name, "t").toArrow().to_pylist() for name in ("wh", "parquet"))
+        assert sorted(repr(sorted(row.items())) for row in one) == sorted(repr(sorted(row.items())) for row in other)
+    assert counts == [[], [301, 310], [301, 314], [1, 315], []] and len(one) == 316
 
 
 @pytest.mark.long

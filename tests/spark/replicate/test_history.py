@@ -116,7 +116,7 @@ def test_a_text_of_a_row_that_moves_twice(lake: Any, tmp_path: Path, monkeypatch
 
     By Spark: the replay in Arrow does without links from key to key.
     """
-    monkeypatch.setattr(step_writer, "advance_together", lambda *_: {})
+    monkeypatch.setattr(step_writer, "produce", lambda *_: {})
     columns = (pgo.RelationColumn(1, "id", 23, -1), pgo.RelationColumn(0, "a", 1007, -1))
     described = pgo.build(pgo.Relation(None, 1, "public", "t", "d", columns))
     log = Log(tmp_path / "log")

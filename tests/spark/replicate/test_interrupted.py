@@ -192,7 +192,7 @@ def test_a_note_without_an_answer(
         patched.setattr(Warehouse, "write_note", write)
         patched.setattr(Warehouse, "dataset", read)
         replicate(lake, shop.directory, warehouse, into)
-    assert [name.partition("_")[0] for name in threads] == ["note"]  # of small tables, which are written together
+    assert [name.partition("_")[0] for name in threads] == ["table"]
     progress = Warehouse(warehouse).existing_progress()
     assert not progress.done and progress.troubled.keys() == {"public.account"}
     check_equal(lake, shop, warehouse, TABLES)

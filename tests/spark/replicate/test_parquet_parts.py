@@ -157,7 +157,7 @@ def test_maintained_parts(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: p
     replicate(spark, shop.directory, warehouse, **IN_PARTS)
     with killed(Moment.BEFORE_NOTE):
         list(maintain(spark, warehouse, ["piece"]))
-    (warehouse / "public.piece" / "v1-rows").mkdir()
+    (warehouse / "public.piece" / "v1-rows-0123abcd").mkdir()
     names = {path.name for path in (warehouse / "public.piece").iterdir()}
     assert {"v7", "v7-deleted"} <= names and sum(name.startswith("v7-whole-") for name in names) == 1
     monkeypatch.setattr("pgoutput_construct.spark._replicate.parquet_sink._SHARE_OF_MAINTENANCE", 1)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._replicate import read_current, read_history, replicate, step_writer
-from pgoutput_construct.spark._replicate.small_tables import advance_together
+from pgoutput_construct.spark._replicate.arrow_writes import produce
 from tests.postgres.shop import Shop
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -109,7 +109,7 @@ def test_both_ways_are_equal(spark: Any, shop: Shop, tmp_path: Path, monkeypatch
     names = [*(table.name for table in _TABLES), "item"]  # which has no rows
 
     def together(*arguments: Any) -> Any:
-        found = advance_together(*arguments)
+        found = produce(*arguments)
         done.append(len(found))
         return found
 
@@ -119,7 +119,7 @@ def test_both_ways_are_equal(spark: Any, shop: Shop, tmp_path: Path, monkeypatch
         shop.execute(*(line for table in _TABLES for line in _changes(chance, table)))
         shop.capture(snapshot=True)
         for place, way in (("arrow", together), ("spark", lambda *_: {})):
-            monkeypatch.setattr(step_writer, "advance_together", way)
+            monkeypatch.setattr(step_writer, "produce", way)
             replicate(spark, shop.directory, tmp_path / place, history=True)
     for name, read in product(names, (read_current, read_history)):
         one, other = (_rows(read(spark, tmp_path / place, f"public.{name}")) for place in ("arrow", "spark"))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
@@ -64,7 +65,8 @@ def no_java(tmp_path: Path) -> dict[str, str]:
 def _replicate(shop: Shop, into: str, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     place = shop.directory.parent / "warehouse"
     command = [sys.executable, "-m", "pgoutput_construct.cli", "replicate", str(shop.directory), "--once"]
-    command += ["--into", into, "--warehouse", str(place), "--master", "local[2]", "--maintain"]
+    command += ["--into", into, "--warehouse", str(place), "--master", "local[2]"]
+    command += ["--maintain", "--history"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
 
 
@@ -73,9 +75,10 @@ def _source(shop: Shop, table: str, columns: str) -> list[tuple[Any, ...]]:
         return _ordered(connection.execute(f"SELECT {columns} FROM {table}".encode()).fetchall())
 
 
-def _replica(shop: Shop, table: str, columns: str) -> list[tuple[Any, ...]]:
-    rows = lake.read(str(shop.directory.parent / "warehouse"), table).select(columns.split(", "))
-    return _ordered(tuple(row.values()) for row in rows.to_pylist())
+def _replica(shop: Shop, table: str, columns: str, *, history: bool) -> list[tuple[Any, ...]]:
+    rows = lake.read(str(shop.directory.parent / "warehouse"), table, history=history)
+    rows = rows.filter(pc.is_null(rows["_ended_by"])) if history else rows
+    return _ordered(tuple(row.values()) for row in rows.select(columns.split(", ")).to_pylist())
 
 
 def _ordered(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -83,8 +86,10 @@ def _ordered(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _check(shop: Shop, tables: dict[str, str]) -> None:
+    """Compare tables, and the rows of their histories that have not ended, with those of the server."""
     for table, columns in tables.items():
-        assert _replica(shop, table, columns) == _source(shop, table, columns), table
+        for history in (False, True):
+            assert _replica(shop, table, columns, history=history) == _source(shop, table, columns), (table, history)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +97,7 @@ def _check(shop: Shop, tables: dict[str, str]) -> None:
     [
         pytest.param("parquet", True, id="parquet"),
         pytest.param("delta", False, id="delta"),
-        pytest.param("delta", True, id="delta-then-spark", marks=pytest.mark.long),
+        pytest.param("delta", True, id="delta_then_spark", marks=pytest.mark.long),
     ],
 )
 def test_rounds(shop: Shop, no_java: dict[str, str], into: str, java_comes: bool) -> None:
@@ -110,7 +115,8 @@ def test_rounds(shop: Shop, no_java: dict[str, str], into: str, java_comes: bool
         shop.capture()
         done = _replicate(shop, into, no_java)
         assert done.returncode == 1, done.stderr
-        assert "public.keyed (columns were added" in done.stderr and "needs Spark: without it, tables" in done.stderr
+        needs = r"(public\.keyed \(columns were added.*\)|the history of public\.keyed) needs Spark: without it, tables"
+        assert re.search(needs, done.stderr), done.stderr
         assert "Spark needs Java 17 or newer" in done.stderr and "Traceback" not in done.stderr
         assert "public.item is left unchanged" not in done.stderr
         _check(shop, {"public.item": "id, name", "public.whole": "a, b"})
@@ -118,7 +124,7 @@ def test_rounds(shop: Shop, no_java: dict[str, str], into: str, java_comes: bool
         return
     done = _replicate(shop, into, dict(os.environ))
     assert done.returncode == 0, done.stderr
-    assert "starting Spark (local[2]) for public.keyed" in done.stderr
+    assert re.search(r"starting Spark \(local\[2\]\) for (the history of )?public\.keyed", done.stderr)
     if into == "delta":
         item = DeltaTable(str(shop.directory.parent / "warehouse" / "public.item"))
         assert item.metadata().description == "what is sold"

@@ -1,0 +1,336 @@
+"""Small tables of a batch, written in Arrow: what Spark does for each costs more than their rows.
+
+Spark takes a second to plan and run a MERGE into a table of ten rows, and milliseconds are enough. Here a batch
+
+- **prepares** each table that ``small_tables`` can bring up to date: ``Sink.new_files`` says which files it has, and
+  how others become part of it, and refuses those that may be read in more than one way;
+- **produces** the files of all, in tasks, or in this process if that takes less time: a task reads the changes of its
+  tables, and the rows before, one table after the other;
+- **commits** each table by itself, and writes its note.
+
+A table is **written** from scratch, or new rows are **appended**, without reading any; else it is **overwritten** by
+one file, where that is not more than what a merge would write. Where files can say which rows of others are gone
+(Iceberg's position deletes), a larger one gets a file of the rows that are new, and one of these **deletes**; when it
+has many files, it is overwritten.
+
+A row keeps its ``_commit_lsn`` and ``_seq`` until it changes, and in a history until it ends, by which the rows that
+are gone are found among those before. Rows of a copy are counted in another way than changes
+(``dataset_columns.ROW_KEY``), so a change that commits at the LSN of the snapshot may have the position of a copied
+row: then the table is overwritten.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from pgoutput_construct.changelog._segment.block import Flags
+from pgoutput_construct.changelog._store.store import LogStore
+from pgoutput_construct.lake._notes import Dataset
+from pgoutput_construct.spark._deferred_session import is_closed, needed_by
+from pgoutput_construct.spark._execution import plain_errors, reaches_files, run_tasks
+from pgoutput_construct.spark._log_view.change_columns import POSITION
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._own_session import SparkSessions
+from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
+from pgoutput_construct.spark._replicate.sink import (
+    DELETES,
+    TINY,
+    FilesUse,
+    MergingSink,
+    NewFiles,
+    PresentFile,
+    most_rows,
+)
+from pgoutput_construct.spark._replicate.small_tables import SmallTable, content_of, read_files, tables_lacking_rows
+from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, write_file
+from pgoutput_construct.spark._replicate.table_description import without_other_key
+from pgoutput_construct.spark._replicate.table_write import can_append
+from pgoutput_construct.spark._state.change_survey import ChangeSummary
+from pgoutput_construct.spark._state.demands import OnMissing
+
+_FILES: Final = 64
+"""A table of more files, those of deletes included, is overwritten, so that readers need not open many."""
+_TASKS: Final = 32
+_TABLES_OF_TASK: Final = 16
+"""Tables of a task, if there are more than that many tasks."""
+_REQUESTS: Final = 8
+"""Tasks that run here at the same time, where files are in an object store."""
+RESULT: Final = pa.schema(
+    {
+        "table": pa.int32(),
+        "done": pa.bool_(),
+        "bytes": pa.int64(),
+        "delete_bytes": pa.int64(),
+        "overwrites": pa.bool_(),
+        "rows": pa.int64(),
+    }
+)
+"""What a task reports of each of its tables: the bytes of the file of rows and that of deletes, 0 for none; whether all
+that the table has is in the former, and how many rows it has then."""
+
+
+@dataclass(frozen=True)
+class ArrowWrite:
+    """What a task does for a table."""
+
+    number: int
+    """The index of the table among the steps of the batch."""
+    table: SmallTable
+    use: FilesUse
+    """What the file is to the table."""
+    name: str
+    """The name of the file in the warehouse."""
+    schema: pa.Schema
+    """Its columns."""
+    codec: str
+    """The compression of its pages, by Arrow's name."""
+    present: tuple[PresentFile, ...]
+    """The files that have all present rows."""
+    takes_deletes: bool
+    """Whether files can say which rows of these are gone."""
+
+    @property
+    def deletes(self) -> str:
+        """The name of the file that says which rows are gone."""
+        return f"{self.name.removesuffix('.parquet')}-deletes.parquet"
+
+
+@dataclass(frozen=True)
+class ArrowTask:
+    """Tables, and the store of their files."""
+
+    store: LogStore
+    writes: tuple[ArrowWrite, ...]
+
+
+@dataclass(frozen=True)
+class ProducedFiles:
+    """The files of a table that were written, and are not part of it yet."""
+
+    files: NewFiles
+    added: Mapping[str, int]
+    """The bytes of each by its name."""
+    deletes: Mapping[str, int] | None
+    """Those of files that say which rows are gone; None where no file says so."""
+    rows: int | None
+    """How many rows the table has then; None where it is not known."""
+
+    def commit(self) -> Dataset:
+        """Make the files part of the table; return the dataset."""
+        return self.files.commit(self.added, self.deletes)
+
+
+def produce(
+    log: OpenLog,
+    sink: MergingSink,
+    sessions: SparkSessions,
+    steps: Sequence[TableStep],
+    staged: StagedChanges,
+    on_missing: OnMissing,
+) -> dict[int, ProducedFiles]:
+    """Write the files of the tables that are small and simple; return these by the index of their steps.
+
+    Args:
+        log: The log.
+        sink: The format.
+        sessions: The sessions of tables that are prepared at the same time.
+        steps: The steps of the batch.
+        staged: Their changes.
+        on_missing: As in ``OpenLog.state``.
+    """
+    lacking = tables_lacking_rows(log, on_missing)
+    decoded = [number for number, step in enumerate(steps) if not staged.errors(_request(step))]
+
+    def prepare(spark: SparkSession, number: int) -> tuple[ArrowWrite, NewFiles] | None:
+        step = steps[number]
+        summary, changes = staged.summary(_request(step)), staged.files(_request(step))
+        table = SmallTable.from_step(log, sink, step, changes, summary, lacking)
+        with needed_by(step.what):
+            found = None if table is None else _prepared(log, spark, sink, step, table, summary)
+        if table is None or found is None:
+            return None
+        use, files = found
+        name = f"{files.folder}/part-{uuid4().hex}.parquet"
+        present, takes_deletes = tuple(files.present), files.takes_deletes
+        return ArrowWrite(number, table, use, name, files.schema, files.codec, present, takes_deletes), files
+
+    # One that fails here fails in the general way, too.
+    prepared = {number: each for number, each in sessions.run_grouped(decoded, prepare) if isinstance(each, tuple)}
+    writes = [write for write, _ in prepared.values()]
+    # Tables with many changes are distributed first, each to another task.
+    writes.sort(key=lambda write: -staged.summary(_request(steps[write.number])).changes)
+    number = max(min(len(writes), _TASKS), -(-len(writes) // _TABLES_OF_TASK))
+    store = sink.warehouse.store
+    tasks = [ArrowTask(store, tuple(writes[index::number])) for index in range(number)]
+    size, at_once = _size(log.spark, sink, staged, writes), 1 if sink.warehouse.is_local else _REQUESTS
+    with plain_errors(), needed_by(f"{len(writes)} small tables"):
+        rows = run_tasks(log.spark, tasks, write_files, RESULT, size, at_once)
+    return {row["table"]: _produced(*prepared[row["table"]], row) for row in rows if row["done"]}
+
+
+def _prepared(
+    log: OpenLog, spark: SparkSession, sink: MergingSink, step: TableStep, table: SmallTable, summary: ChangeSummary
+) -> tuple[FilesUse, NewFiles] | None:
+    """Return how files become part of a table; None where Spark is to write them."""
+    before, dataset = step.before if step.mode is UpdateMode.CHANGED else None, step.dataset
+    if before is None:
+        files = sink.new_files(spark, dataset, table.stored_schema, step.replaced, FilesUse.REPLACE)
+        return None if files is None else (FilesUse.REPLACE, files)
+    is_here = before.directory == dataset.directory and sink.naming_of(before) == sink.naming_of(dataset)
+    if not is_here or not sink.can_merge(dataset):
+        return None
+    most, uses = most_rows(before, 0), list[FilesUse]()
+    if not dataset.is_history and can_append(log, step, before.version, summary):
+        uses.append(FilesUse.APPEND)
+    if most is None or sink.few_rows is None or most <= sink.few_rows:
+        uses.append(FilesUse.OVERWRITE)
+    if uses and not dataset.is_history:
+        before = without_other_key(spark, sink, before, log.table(step.table))
+        dataset = replace(dataset, details=before.details)
+    for use in uses:
+        files = sink.new_files(spark, dataset, table.stored_schema, before, use)
+        if files is not None:
+            limit = sink.history_bytes if dataset.is_history and not files.takes_deletes else sink.few_bytes
+            return (use, files) if sum(file.size for file in files.present) <= limit else None
+    return None
+
+
+def _size(spark: SparkSession, sink: MergingSink, staged: StagedChanges, writes: Sequence[ArrowWrite]) -> int | None:
+    """Return the bytes that tasks work on, by which they run here or in executors; None where only these can.
+
+    The files that tables have are no reason to start Spark; nor to run a job of it, where tables are committed one by
+    one in any case.
+    """
+    if staged.size is None or not reaches_files(spark, sink.warehouse.store):
+        return None
+    counts = sink.few_rows is None and not is_closed(spark)
+    return staged.size + sum(file.size for write in writes if counts for file in write.present)
+
+
+def _produced(write: ArrowWrite, files: NewFiles, row: Any) -> ProducedFiles:
+    added = {write.name: row["bytes"]} if row["bytes"] else {}
+    deletes = {write.deletes: row["delete_bytes"]} if row["delete_bytes"] else {}
+    rows = None if write.use is FilesUse.APPEND else row["rows"]
+    return ProducedFiles(files, added, None if row["overwrites"] else deletes, rows)
+
+
+def _request(step: TableStep) -> ChangeRequest:
+    return ChangeRequest(step.table, step.after)
+
+
+def write_files(task: ArrowTask) -> Iterator[dict[str, Any]]:
+    """Run a task; yields RESULT: a table that is not done has no file, and is brought up to date in the general way."""
+    for write in task.writes:
+        try:
+            done = _write(task.store, write)
+        except Exception:
+            done = None  # the general way says what is wrong
+        yield {"table": write.number, "done": done is not None, **(done or {})}
+
+
+def _write(store: LogStore, write: ArrowWrite) -> dict[str, Any] | None:
+    """Write the files of a table; return what RESULT has of them, None if the general way is needed."""
+    changes, table = write.table.read_changes(store), write.table
+    before = None if write.use is not FilesUse.OVERWRITE else _rows_before(store, write)
+    if changes is None or (before is None and write.use is FilesUse.OVERWRITE):
+        return None
+    after = table.after(None if before is None else before.rows, changes)
+    if after is None:
+        return None
+    new, gone = after, None
+    if before is not None and not _is_overwritten(write, before.rows, changes):
+        was, now = _positions(before.rows), _positions(after)
+        if len(np.unique(was)) < len(was) or len(np.unique(now)) < len(now):
+            return None  # rows that have no position of their own
+        is_gone = ~np.isin(was, now)
+        if is_gone.sum() <= len(was) // 2:
+            new, gone = after.filter(pa.array(~np.isin(now, was))), is_gone
+    found: dict[str, Any] = {"overwrites": gone is None, "rows": len(after), "bytes": 0, "delete_bytes": 0}
+    if gone is None or new.num_rows:
+        content = content_of(table.to_stored(new).cast(write.schema), write.codec)
+        write_file(store, write.name, content)
+        found["bytes"] = content.size
+    if before is not None and gone is not None and gone.any():
+        content = _deletes_content(before, gone, write.codec)
+        write_file(store, write.deletes, content)
+        found["delete_bytes"] = content.size
+    return found
+
+
+def _is_overwritten(write: ArrowWrite, before: pa.Table, changes: pa.Table) -> bool:
+    """Return whether all rows are written again.
+
+    So they are where a change may have the position of a row before: it is applied again, or the row was copied.
+    """
+    is_tiny = sum(file.size for file in write.present) <= TINY
+    number = len({*write.present, *(name for file in write.present for name in file.deletes)})
+    if is_tiny or not write.takes_deletes or number >= _FILES:
+        return True
+    return bool(np.isin(before[POSITION[0]].to_numpy(), changes[POSITION[0]].to_numpy()).any())
+
+
+class _RowsBefore(NamedTuple):
+    """The rows of a table, and where they are."""
+
+    rows: pa.Table
+    files: tuple[PresentFile, ...]
+    """Their files."""
+    kept: tuple[Flags, ...]
+    """Of each file, which of its rows are there."""
+
+
+def _rows_before(store: LogStore, write: ArrowWrite) -> _RowsBefore | None:
+    """Return the rows before; None where files are not as they are written now."""
+    opened = lru_cache(maxsize=None)(lambda name: _deletes_of(store, name))
+    parts, kept = [write.schema.empty_table()], list[Flags]()
+    for file in write.present:
+        rows = read_files(store, {file.name: file.size}, write.schema, most=file.size)
+        if rows is None:
+            return None
+        is_kept = np.ones(len(rows), np.bool_)
+        for name in file.deletes:
+            paths, places = opened(name)
+            is_kept[places[paths == file.address]] = False
+        parts.append(rows.filter(pa.array(is_kept)))
+        kept.append(is_kept)
+    rows = write.table.from_stored(pa.concat_tables(parts)).cast(write.table.schema)
+    return _RowsBefore(rows, write.present, tuple(kept))
+
+
+def _positions(rows: pa.Table) -> Any:
+    """Return the positions of rows, each as one value; in a history along with whether the row has ended."""
+    columns = [rows[name].to_numpy() for name in POSITION]
+    if "_ended_by" in rows.column_names:
+        columns.append(rows["_ended_by"].is_valid().to_numpy().astype(np.int64))
+    return np.ascontiguousarray(np.stack(columns, 1)).view([("", np.int64)] * len(columns)).ravel()
+
+
+def _deletes_of(store: LogStore, name: str) -> tuple[Any, Any]:
+    """Return the addresses of files, and the places of rows in them, that a file says are gone."""
+    with store.explained("cannot be read", name), store.open(name) as file:
+        found = pq.read_table(file, columns=list(DELETES.names))
+    path, place = DELETES.names
+    return np.asarray(found[path].to_pylist(), dtype=object), found[place].to_numpy()
+
+
+def _deletes_content(before: _RowsBefore, gone: Flags, codec: str) -> pa.Buffer:
+    """Return which rows are gone, as a file."""
+    addresses, places, start = list[str](), list[int](), 0
+    for file, kept in zip(before.files, before.kept, strict=True):
+        there = np.flatnonzero(kept)
+        lost = there[gone[start : start + len(there)]]
+        start += len(there)
+        addresses += [file.address] * len(lost)
+        places += lost.tolist()
+    rows = pa.table([pa.array(addresses), pa.array(places)], schema=DELETES)
+    sink = pa.BufferOutputStream()
+    rows = rows.sort_by([(name, "ascending") for name in DELETES.names])
+    pq.write_table(rows, sink, compression=codec, store_schema=False)
+    return sink.getvalue()
