@@ -25,6 +25,8 @@ from pgoutput_construct.spark._replicate.sinks import open_sink
 
 __all__ = ["Killed", "Moment", "Point", "after", "before", "killed"]
 
+_SECONDS = 60
+"""For how long a table waits for others to come to the moment."""
 _PRODUCERS = ("replace", "append", "merge", "overwrite", "record")
 """The methods of a sink that write a dataset with Spark, and commit it."""
 
@@ -110,6 +112,8 @@ class _Death:
 
     skip: int
     spared: str
+    deaths: int
+    """How many tables come to the moment before any of them dies."""
     tables: dict[str, str] = field(default_factory=dict)
     """The tables that were killed, a history as ``NAME.history``, each with what wrote it: a method of a sink, rows as
     ``new``, ``few`` or ``deletes``.
@@ -117,7 +121,7 @@ class _Death:
     threads: set[int] = field(default_factory=lambda: {threading.get_ident()})
     """The threads that write nothing after the first death."""
     is_dead: bool = False
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Condition = field(default_factory=threading.Condition)
     work: threading.local = field(default_factory=threading.local)
     """What a thread writes (``by``), and to which table."""
 
@@ -130,10 +134,12 @@ class _Death:
             if self.skip:
                 self.skip -= 1
                 return
-            self.is_dead = True
-            self.threads.add(threading.get_ident())
             if table:
                 self.tables[table] = getattr(self.work, "by", "")
+                self.lock.notify_all()
+                self.lock.wait_for(lambda: len(self.tables) >= self.deaths, _SECONDS)
+            self.is_dead = True
+            self.threads.add(threading.get_ident())
         raise Killed
 
     def check_alive(self) -> None:
@@ -159,7 +165,7 @@ def _table_of(arguments: tuple[Any, ...]) -> str | None:
 
 @contextmanager
 def killed(
-    at: Moment | Point, into: str = "", in_parts: bool = False, *, skip: int = 0, spared: str = ""
+    at: Moment | Point, into: str = "", in_parts: bool = False, *, skip: int = 0, spared: str = "", deaths: int = 1
 ) -> Iterator[dict[str, str]]:
     """Expect that a block is killed at a moment or a point, in each thread that comes to it.
 
@@ -171,9 +177,10 @@ def killed(
         in_parts: Whether that is one of a merge in parts.
         skip: How many times it is passed before.
         spared: A table that is never killed.
+        deaths: How many tables come to the moment, each in a thread of its own, before any of them dies.
     """
     points = _points_of(at, into, in_parts) if isinstance(at, Moment) else [at]
-    death = _Death(skip, spared)
+    death = _Death(skip, spared, deaths)
     with pytest.MonkeyPatch.context() as patched, pytest.raises(Killed):
         for owner, name in ((LocalStore, "writing"), (LocalStore, "delete"), (LocalStore, "remove")):
             patched.setattr(owner, name, _while_alive(death, getattr(owner, name)))
@@ -199,7 +206,7 @@ def _watched(death: _Death, owner: type, name: str) -> Callable[..., Any]:
 
     def run(*arguments: Any, **options: Any) -> Any:
         if name != "commit":
-            death.work.by = {"write": "new"}.get(name, name)
+            death.work.by = "new" if name == "write" else name
         elif owner is ProducedFiles:
             death.work.by = "few" if arguments[0].deletes is None else "deletes"
         death.work.table = _table_of(arguments)

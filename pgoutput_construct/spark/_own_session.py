@@ -254,15 +254,22 @@ class SparkSessions:
                     future.cancel()
 
     def run_grouped(
-        self, items: Sequence[Item], work: Callable[[SparkSession, Item], Result]
+        self, small: Sequence[Item], work: Callable[[SparkSession, Item], Result], large: Sequence[Item] = ()
     ) -> Iterator[tuple[Item, Result | Exception]]:
-        """Do as ``run``, for many items that take less time than it takes to give one to a thread."""
-        number = min(len(items), _GROUPS)
+        """Do as ``run``, for many items that take less time than it takes to give one to a thread.
+
+        Args:
+            small: These items, of which a thread gets several at a time.
+            work: What is done with each.
+            large: Others, of which it gets one.
+        """
+        number = min(len(small), _GROUPS)
+        groups = [*([item] for item in large), *(small[index::number] for index in range(number))]
 
         def of_group(spark: SparkSession, group: Sequence[Item]) -> list[tuple[Item, Result | Exception]]:
             return [(item, _attempted(spark, work, item)) for item in group]
 
-        for _, done in self.run([items[index::number] for index in range(number)], of_group):
+        for _, done in self.run(groups, of_group):
             if isinstance(done, Exception):
                 raise done
             yield from done

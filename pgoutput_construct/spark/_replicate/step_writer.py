@@ -16,7 +16,7 @@ from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._deferred_session import needed_by
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._own_session import SparkSessions
-from pgoutput_construct.spark._replicate.arrow_writes import produce
+from pgoutput_construct.spark._replicate.arrow_writes import ProducedFiles, produce
 from pgoutput_construct.spark._replicate.batch_plan import Reporter, TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.new_rows import (
     NewRows,
@@ -101,18 +101,20 @@ class StepWriter:
             staged_at = time.monotonic()
             self.seconds["stage"] += staged_at - began
 
+            small = self._produced(others, staged)
+
             def apply(spark: SparkSession, step: TableStep) -> Dataset:
                 summary, request = new.get(step.dataset.directory), _request(step)
+                if (files := small.get(step.dataset.directory)) is not None:
+                    return self._commit(spark, step, files, staged.summary(request).changes)
                 if summary is None:
                     return self._write_step(spark, step, lambda: staged.changes(spark, request))
                 rows = partial(NewRows.from_log, self._log, self._warehouse.store, request, summary, self._masks)
                 return self._write_step(spark, step, rows)
 
-            small = self._write_small(others, staged)
-            yield from ((others[place], dataset) for place, dataset in small.items())
-            left = [step for place, step in enumerate(others) if place not in small]
-            with_new = [step for step in group if step.dataset.directory in new]
-            yield from self._sessions.run([*with_new, *left], apply)
+            prepared = [step for step in others if step.dataset.directory in small]
+            large = [step for step in group if step.dataset.directory not in small]
+            yield from self._sessions.run_grouped(prepared, apply, large)
             self.seconds["write"] += time.monotonic() - staged_at
 
     def _with_new_rows(self, group: Sequence[TableStep]) -> dict[str, ChangeSummary]:
@@ -132,28 +134,28 @@ class StepWriter:
                     found[step.dataset.directory] = summary
         return found
 
-    def _write_small(self, steps: Sequence[TableStep], staged: StagedChanges) -> dict[int, Dataset | Exception]:
-        """Bring small tables up to date without a job of Spark for each; return these by the places of their steps."""
+    def _produced(self, steps: Sequence[TableStep], staged: StagedChanges) -> dict[str, ProducedFiles]:
+        """Write the files of small tables, where the format has these written in Arrow; return them by directory."""
         if not (isinstance(self._sink, MergingSink) and self._sink.overwrites_few):
             return {}
         try:
             found = produce(self._log, self._sink, self._sessions, steps, staged, self._on_missing)
         except Exception:
             return {}  # one by one they show whose error it is
+        return {steps[number].dataset.directory: files for number, files in found.items()}
 
-        def commit(spark: SparkSession, number: int) -> Dataset:
-            step, rows = steps[number], found[number].rows
-            if rows is None and step.before is not None:
-                rows = most_rows(step.before, staged.summary(_request(step)).changes)
-            with needed_by(step.what):
-                self._forget_missing(step)
-                done = self._sink.with_most_rows(found[number].commit(), rows)
-                if not done.is_history:
-                    done = describe(spark, self._sink, done, self._log.table(step.table))
-            self._warehouse.write_note(done)
-            return done
-
-        return dict(self._sessions.run_grouped(list(found), commit))
+    def _commit(self, spark: SparkSession, step: TableStep, files: ProducedFiles, changes: int) -> Dataset:
+        """Make files part of a small table, or its history, and write its note; return its dataset."""
+        rows = files.rows
+        if rows is None and step.before is not None:
+            rows = most_rows(step.before, changes)
+        with needed_by(step.what):
+            self._forget_missing(step)
+            done = self._sink.with_most_rows(files.commit(), rows)
+            if not done.is_history:
+                done = describe(spark, self._sink, done, self._log.table(step.table))
+        self._warehouse.write_note(done)
+        return done
 
     def _forget_missing(self, step: TableStep) -> None:
         """Remove the reports of a table that is written from scratch: its rows are no longer those that they are of."""

@@ -407,14 +407,12 @@ def test_killed(lake: Any, replicas: Callable[[str, str], Replica], case: Case) 
     way, into, number, moment = case
     replica = replicas(way, into)
     replica.begin(number)
-    with killed(moment, into, replica.way.in_parts, spared=replica.spared) as tables:
-        replica.replicate(number, workers=2 * len(replica.tables))  # so that each table comes to its end
     producers = replica.way.producers[into]
     expected = producers if number else dict.fromkeys(producers, replica.way.load)
+    with killed(moment, into, replica.way.in_parts, spared=replica.spared, deaths=len(expected)) as tables:
+        replica.replicate(number, workers=2 * len(replica.tables))  # so that each table comes to its end
     if moment not in _UNBEGUN:
-        # Small tables are committed before others are written, and the first death ends what has not begun.
-        are_all = "few" in expected.values() or len(tables) == len(expected)
-        assert tables and tables.items() <= expected.items() and are_all, tables
+        assert tables == expected
         if moment is Moment.AMID_COMMIT and "new" in tables.values():
             assert len(list(replica.path.rglob("*added/**/part-*.parquet"))) > number  # also of the one that was killed
     replica.check_visible(number, moment, tables)
@@ -425,6 +423,5 @@ def test_killed(lake: Any, replicas: Callable[[str, str], Replica], case: Case) 
         replica.check(number, number + 1)
     if not is_repeated or moment is Moment.AFTER_COMMIT:
         replica.replicate(number + 1)
-        are_committed = moment is Moment.BEFORE_NOTE and into != "parquet" and len(tables) == len(expected)
-        is_whole = number > 0 and (is_repeated or are_committed)
+        is_whole = number > 0 and (is_repeated or (moment is Moment.BEFORE_NOTE and into != "parquet"))
         replica.check(number + 1, number + 2 if is_whole else None)
