@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.lake._notes import Dataset
+from pgoutput_construct.spark._deferred_session import NEEDED_BY
 from pgoutput_construct.spark._execution import as_leaf, plain_errors
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import (
@@ -69,14 +70,17 @@ def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableSte
         changes: The changes that the step needs.
     """
     table, before, naming = log.table(step.table), step.before, sink.naming_of(step.dataset)
+    if before is not None and before.version.shape.current != step.dataset.version.shape.current:
+        NEEDED_BY.set(f"{step.what} (columns were added or dropped)")
     most = changes.summary.changes if before is None else most_rows(before, changes.summary.changes)
     counted = counted_changes(changes.rows, table)
     names = {escaped(name): escaped(other) for name, other in step.renamed.items()}
-    there = None if before is None else with_renamed_columns(sink.read_for_replay(spark, before), names)
-    rows = history(there, counted, table, step.has_new_copy, changes.summary)
-    if there is None or before is None:
+    if before is None:
+        rows = history(None, counted, table, step.has_new_copy, changes.summary)
         done = sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
         return sink.with_most_rows(done, most)
+    there = with_renamed_columns(sink.read_for_replay(spark, before), names)
+    rows = history(there, counted, table, step.has_new_copy, changes.summary)
     rows.persist()  # they are read more than once
     try:
         return sink.with_most_rows(_write_into(spark, sink, step, before, there, rows, table), most)
