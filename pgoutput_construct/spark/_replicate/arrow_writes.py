@@ -62,7 +62,7 @@ _TABLES_OF_TASK: Final = 16
 """Tables of a task, if there are more than that many tasks."""
 _REQUESTS: Final = 8
 """Tasks that run here at the same time, where files are in an object store."""
-RESULT: Final = pa.schema(
+_RESULT: Final = pa.schema(
     {
         "table": pa.int32(),
         "done": pa.bool_(),
@@ -161,7 +161,7 @@ def produce(
         present, takes_deletes = tuple(files.present), files.takes_deletes
         return ArrowWrite(number, table, use, name, files.schema, files.codec, present, takes_deletes), files
 
-    # One that fails here fails in the general way, too.
+    # One that fails here fails when Spark writes it, too.
     prepared = {number: each for number, each in sessions.run_grouped(decoded, prepare) if isinstance(each, tuple)}
     writes = [write for write, _ in prepared.values()]
     # Tables with many changes are distributed first, each to another task.
@@ -171,7 +171,7 @@ def produce(
     tasks = [ArrowTask(store, tuple(writes[index::number])) for index in range(number)]
     size, at_once = _size(log.spark, sink, staged, writes), 1 if sink.warehouse.is_local else _REQUESTS
     with plain_errors(), needed_by(f"{len(writes)} small tables"):
-        rows = run_tasks(log.spark, tasks, write_files, RESULT, size, at_once)
+        rows = run_tasks(log.spark, tasks, write_files, _RESULT, size, at_once)
     return {row["table"]: _produced(*prepared[row["table"]], row) for row in rows if row["done"]}
 
 
@@ -226,17 +226,17 @@ def _request(step: TableStep) -> ChangeRequest:
 
 
 def write_files(task: ArrowTask) -> Iterator[dict[str, Any]]:
-    """Run a task; yields RESULT: a table that is not done has no file, and is brought up to date in the general way."""
+    """Run a task; yields _RESULT: a table that is not done is left to Spark."""
     for write in task.writes:
         try:
             done = _write(task.store, write)
         except Exception:
-            done = None  # the general way says what is wrong
+            done = None  # when Spark writes it, the error says what is wrong
         yield {"table": write.number, "done": done is not None, **(done or {})}
 
 
 def _write(store: LogStore, write: ArrowWrite) -> dict[str, Any] | None:
-    """Write the files of a table; return what RESULT has of them, None if the general way is needed."""
+    """Write the files of a table; return what _RESULT has of them, None if Spark is to write it."""
     changes, table = write.table.read_changes(store), write.table
     before = None if write.use is not FilesUse.OVERWRITE else _rows_before(store, write)
     if changes is None or (before is None and write.use is FilesUse.OVERWRITE):

@@ -90,7 +90,7 @@ def history_schema(columns: pa.Schema) -> pa.Schema:
 
 
 def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table | None:
-    """Return the rows of a table after changes (``rows_schema``); None if a change needs the general way.
+    """Return the rows of a table after changes (``rows_schema``); None if a change needs Spark.
 
     That is one whose row does not exist, or that leaves a value open.
 
@@ -146,7 +146,7 @@ def _replayed(stored: pa.Table, counted: pa.Table, rule: SmallTableRule) -> tupl
 
 
 def _rows(done: ReplayResult, chosen: Numbers, rule: SmallTableRule) -> dict[str, pa.Array] | None:
-    """Return the rows that events made, with their positions; None where a change needs the general way."""
+    """Return the rows that events made, with their positions; None where a change needs Spark."""
     found = done.rows(chosen, rule.columns.names)
     lacks_key = any(_lacks_key_value(done.changes, name) for name in rule.keys or ())
     if (
@@ -253,10 +253,10 @@ class SmallTable:
         return read_files(store, dict.fromkeys(self.changes), self.changed)
 
     def after(self, before: pa.Table | None, changes: pa.Table) -> pa.Table | None:
-        """Return the rows after changes, given those before; None if a change needs the general way.
+        """Return the rows after changes, given those before; None if a change needs Spark.
 
         Raises:
-            PgoutputError, pa.ArrowException: Something is wrong, of which the general way says what it is.
+            PgoutputError, pa.ArrowException: A row cannot be read or made; Spark's own error says more.
         """
         return (recorded_rows if self.is_history else advanced_rows)(before, changes, self.rule)
 
@@ -333,7 +333,7 @@ def content_of(rows: pa.Table, codec: str) -> pa.Buffer:
 def tables_lacking_rows(log: OpenLog, on_missing: OnMissing) -> set[int]:
     """Return the OIDs of tables of which the log may have changes of rows that are older than it.
 
-    Where such rows are to be reported, the general way finds them.
+    Where such rows are to be reported, Spark finds them.
     """
     return {lack.relation_oid for lack in log.lacks} if on_missing == "error" else set()
 
