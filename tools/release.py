@@ -84,6 +84,9 @@ class Release:
             trial: Whether the changelog may lack a section of this version.
         """
         self.folder, self.output, self.trial = folder, output, trial
+        # Each environment has the same path, and files of the same times: what one has compiled is so in the next.
+        compiled = {"NUMBA_CACHE_DIR": f"{folder}/kernels", "PYTHONPYCACHEPREFIX": f"{folder}/bytecode"}
+        self._environment = {**os.environ, **compiled}
 
     def run(self, pythons: Iterable[str], extras: Iterable[str], *, examples: bool) -> None:
         """Build, check and try; raises ReleaseError."""
@@ -139,26 +142,28 @@ class Release:
 
     def try_each(self, wheel: Path, python: str, extras: Iterable[str]) -> None:
         """Install the wheel alone, then with each extra, and use it."""
-        alone = self._install(wheel, python, "")
         program = "import pgoutput_construct as pgo; print(pgo.parse(bytes.fromhex('4f00000000000000006100')))"
-        _run([str(alone), "-c", program], cwd=self.folder)
+        self._run_in(self._install(wheel, python, ""), "-c", program)
         script = str(shutil.copy(_CLONE / "tests" / "alone.py", self.folder))
         for extra in extras:
-            _run([str(self._install(wheel, python, extra)), script, extra], cwd=self.folder)
+            self._run_in(self._install(wheel, python, extra), script, extra)
 
     def try_examples(self, wheel: Path, source: Path, python: str) -> None:
         """Run the examples of the documentation with the wheel, where the package itself is not."""
         where = self.folder / f"examples {python}"
         shutil.copytree(source, where, ignore=lambda folder, names: {"pgoutput_construct"} & set(names))
         tests = ["tests/test_documentation.py", "-k", _EXAMPLES]
-        _run([str(self._install(wheel, python, "test")), "-m", "pytest", "-q", *tests], cwd=where)
+        self._run_in(self._install(wheel, python, "test"), "-m", "pytest", "-q", *tests, where=where)
+
+    def _run_in(self, python: Path, *arguments: str, where: Path | None = None) -> None:
+        _run([str(python), *arguments], where or self.folder, self._environment)
 
     def _install(self, wheel: Path, python: str, extra: str) -> Path:
-        """Install the wheel with an extra in a fresh environment; return its Python."""
+        """Install the wheel with an extra in an environment that has nothing else; return its Python."""
         name = f"{wheel}[{extra}]" if extra else str(wheel)
         print(f"Python {python}: {wheel.name}{f' with {extra}' if extra else ''}", flush=True)
-        folder = self.folder / f"environment {python} {extra}"
-        _run([*_UV, "venv", "--quiet", "--no-python-downloads", "--python", python, str(folder)])
+        folder = self.folder / f"environment {python}"
+        _run([*_UV, "venv", "--quiet", "--clear", "--no-python-downloads", "--python", python, str(folder)])
         installed = folder / "bin" / "python"
         _run([*_UV, "pip", "install", "--quiet", "--python", str(installed), name])
         return installed
