@@ -394,6 +394,14 @@ class _Flush:
     def write(self, handed: _Handed) -> Durable:
         """Write rows, and return when they are durable; raises ChangeLogError if they must not be confirmed."""
         self.claim.take(handed.last)
+        try:
+            return self._written(handed)
+        except ChangeLogError:
+            if self.store.keeps_out:
+                self.claim.check()  # nothing can be written into a directory that is gone: that is the reason
+            raise
+
+    def _written(self, handed: _Handed) -> Durable:
         segment, note, lsn = None, handed.noted, handed.position.complete_lsn
         is_noted = lsn in note.told
         if handed.rows and handed.options is not None:

@@ -15,7 +15,10 @@ no negative indexes. Memory safety is therefore the kernel's own duty, by three 
 ``tests/pgtypes/test_guarded.py`` runs the machine code against pages that may not be touched.
 """
 
-from collections.abc import Callable
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +31,7 @@ from pgoutput_construct.compiled.memory import LINE
 
 __all__ = [
     "WORD",
+    "compilation",
     "copy_word",
     "digest",
     "double_bits",
@@ -56,6 +60,21 @@ LINES: Final = 3
 """Cache lines that are prefetched for each message."""
 AHEAD: Final = 2048
 """Distance of the prefetch in bytes: about ten messages."""
+_LOG: Final = logging.getLogger("pgoutput_construct")
+_QUICK_SECONDS: Final = 2.0
+_COMPILING: Final = "compiling what reads messages: this takes about half a minute, once for each installation"
+
+
+@contextmanager
+def compilation() -> Iterator[None]:
+    """Log that kernels are compiled, where calling them the first time takes longer than loading them."""
+    logged = threading.Timer(_QUICK_SECONDS, _LOG.info, [_COMPILING])
+    logged.daemon = True
+    logged.start()
+    try:
+        yield
+    finally:
+        logged.cancel()
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
@@ -17,14 +17,15 @@ from pgoutput_construct.columnar.kernels import ROW_TAGS
 from pgoutput_construct.columnar.python_rows import load_rows
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.loader import ValueLoader
+from pgoutput_construct.postgres._frames import Gatherer
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.rows import RowReader
 from pgoutput_construct.stream.session import Session
-from pgoutput_construct.wire import Lsn
-from pgoutput_construct.wire.messages import PgoutputMessage, Relation, Type
+from pgoutput_construct.wire import Lsn, Timestamp, XLogData, build_frame
+from pgoutput_construct.wire.messages import Insert, PgoutputMessage, Relation, RelationColumn, Type
 from pgoutput_construct.wire.protocol import CHANGES
 
-__all__ = ["CommittedChange", "LiveBatch", "LiveBatches"]
+__all__ = ["CommittedChange", "LiveBatch", "LiveBatches", "load_kernels"]
 
 Numbers = NDArray[np.int64]
 
@@ -192,3 +193,21 @@ def _together(found: list[Any]) -> Iterator[list[CommittedChange] | PgoutputErro
             yield [item]
         elif item is not None:
             yield item
+
+
+_LAYOUT: Final[Mapping[str, Any]] = {"proto_version": 1, "streaming": "off"}
+
+
+@cache
+def load_kernels() -> None:
+    """Load the kernels from numba's cache, or compile them; once per process.
+
+    They are called with the argument types of a stream: some rows of one table.
+    """
+    Gatherer()
+    row = Insert(None, 1, (b"1", b"a"))
+    described = Relation(None, 1, "public", "t", "d", (RelationColumn(1, "a", 23, -1), RelationColumn(0, "b", 25, -1)))
+    session, messages = Session(**_LAYOUT), list[PgoutputMessage]([described, *[row] * _FEW])
+    sent = (XLogData(Lsn(1), Lsn(1), Timestamp(0), session.build(each)) for each in messages)
+    frames = Frames.of(*(build_frame(each, **_LAYOUT) for each in sent))
+    LiveBatches(_LAYOUT, "python", as_messages=False).read(Frames(frames.data, frames.ends))

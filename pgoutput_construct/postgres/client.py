@@ -15,6 +15,7 @@
 """
 
 import asyncio
+import math
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -24,9 +25,16 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, Literal, Self, TypeVar, cast, overload
 
 from pgoutput_construct.changelog.log_options import StreamOptions
+from pgoutput_construct.compiled.jit import compilation
 from pgoutput_construct.errors import PgoutputError, ProtocolError, ReplicationError
-from pgoutput_construct.postgres._live_batches import CommittedChange, LiveBatches
-from pgoutput_construct.postgres._patience import Patience, PatientConnection, Stopped, collected_signals
+from pgoutput_construct.postgres._live_batches import CommittedChange, LiveBatches, load_kernels
+from pgoutput_construct.postgres._patience import (
+    Patience,
+    PatientConnection,
+    Stopped,
+    collected_signals,
+    run_in_thread,
+)
 from pgoutput_construct.postgres._retry import Retry
 from pgoutput_construct.postgres.connection import connect, current_lsn, identify
 from pgoutput_construct.postgres.publications import check_publications
@@ -455,6 +463,8 @@ class TransactionStream(Generic[Item]):
         with closing(connect(self._dsn, replication=False, patience=patience)) as asking:
             self._options.check_server(asking.info.server_version)
             check_publications(asking, self._options.publications)
+            with compilation():  # before a slot is created, or a stream begins: no server waits for it
+                run_in_thread(load_kernels, Patience(math.inf, patience.stop), lambda _: None)
             known = Lsn(0) if self._temporary else self._check_slot(asking)
             end = current_lsn(asking)  # after a slot was created, whose position is the end of the WAL until then
         connection = connect(self._dsn, patience=patience)

@@ -27,17 +27,27 @@ _ALL = """
 import gc, sys
 from numba.core.registry import CPUDispatcher
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.postgres import capture
+from pgoutput_construct.postgres import capture, stream
 from pgoutput_construct.postgres._capture.capture_session import compile_kernels
+from pgoutput_construct.postgres._live_batches import load_kernels
 
 def compiled():
     kernels = (each for each in gc.get_objects() if isinstance(each, CPUDispatcher))
     return {(kernel.py_func.__qualname__, str(given)) for kernel in kernels for given in kernel.signatures}
 
+def read_live(dsn, admin, values):
+    with stream(dsn, "live", ["p"], create_slot=True, values=values) as transactions:
+        for statement in STATEMENTS.splitlines()[:7]:
+            admin.execute(statement.strip())
+        for transaction in transactions:
+            changes = [*transaction]
+            transactions.confirm(transaction)
+            if changes[-1].op == "truncate":
+                return
+
 assert not compiled(), "importing alone compiles"
-compile_kernels()
-before = compiled()
-print(len(before))
+load_kernels()
+known = compiled()
 STATEMENTS = '''
     INSERT INTO a SELECT i, md5(i::text), i, now() FROM generate_series(6000, 6100) i
     INSERT INTO b VALUES (1, repeat('x', 1000000)::bytea)
@@ -58,6 +68,14 @@ SETUP = '''
     CREATE PUBLICATION p FOR ALL TABLES
 '''
 with EmbeddedServer(18, {"max_prepared_transactions": "5"}) as server, server.connect() as admin:
+    for statement in filter(None, map(str.strip, SETUP.splitlines())):
+        admin.execute(statement)
+    for values in "python", "raw":
+        read_live(server.dsn, admin, values)
+    by_live = compiled() - known
+    compile_kernels()
+    before = compiled()
+    print(len(before))
     modes = {}, {"binary": True, "two_phase": True}, {"proto_version": 1, "streaming": "off"}
     for number, options in enumerate(modes):
         database = f"d{number}"
@@ -71,7 +89,7 @@ with EmbeddedServer(18, {"max_prepared_transactions": "5"}) as server, server.co
                 for statement in filter(None, map(str.strip, statements)):
                     connection.execute(statement)
                 capture(dsn, f"s{number}", ["p"], f"{sys.argv[1]}/{number}", **given)
-print(*sorted(compiled() - before), sep="\\n")
+print(*sorted(by_live | (compiled() - before)), sep="\\n")
 """
 
 
@@ -90,8 +108,8 @@ def test_the_connection_is_tried_first(shop: Shop, tmp_path: Path) -> None:
     assert not [*kernels.rglob("*.nb*")]
 
 
-def test_a_capture_compiles_nothing_while_a_server_waits(tmp_path: Path) -> None:
-    """All that is called while streams are read and tables copied was called with such arrays before."""
+def test_nothing_is_compiled_while_a_server_waits(tmp_path: Path) -> None:
+    """What a live client, or a capture, calls with arrays of a stream or a copy was called with such arrays before."""
     command = [sys.executable, "-c", _ALL, str(tmp_path)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     count, *new = done.stdout.splitlines()

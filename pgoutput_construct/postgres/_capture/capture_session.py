@@ -2,7 +2,6 @@
 
 import logging
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -21,6 +20,7 @@ from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.copy_format import CopiedRows, CopyFormat
 from pgoutput_construct.columnar.envelope import Frames
+from pgoutput_construct.compiled.jit import compilation
 from pgoutput_construct.compiled.memory import read_only
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._capture.gaps import LogGapError, Recovery, record_connection, record_new_slot
@@ -55,8 +55,6 @@ __all__ = [
 _LOG = logging.getLogger("pgoutput_construct")
 _SLICE: Final = 0.1  # seconds
 _MAX_REPLACED: Final = 10
-_QUICK_SECONDS: Final = 2.0
-_COMPILING: Final = "compiling what reads messages: this takes about half a minute, once for each installation"
 
 
 @dataclass
@@ -213,13 +211,8 @@ class CaptureSession:
         if not self._is_compiled:
             with closing(connect(self.dsn, patience=patience)) as asking:
                 check_wal_level(asking)
-            told = threading.Timer(_QUICK_SECONDS, _LOG.info, [_COMPILING])
-            told.daemon = True
-            told.start()
-            try:
+            with compilation():
                 run_in_thread(compile_kernels, Patience(math.inf, patience.stop), lambda _: None)
-            finally:
-                told.cancel()
             self._is_compiled = True
 
     def _start_stream(

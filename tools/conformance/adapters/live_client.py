@@ -5,13 +5,13 @@ from typing import Any
 import pgoutput_construct as pgo
 from pgoutput_construct.conformance.conformance_client import ClientTask
 from pgoutput_construct.postgres import stream
-from pgoutput_construct.postgres._frames import Gatherer
+from pgoutput_construct.postgres._live_batches import load_kernels
 from tools.conformance.adapters.names import plain_name
 from tools.conformance.forked import Report
 
 __all__ = ["run"]
 
-Gatherer()  # loads its kernels, once for all processes that are forked from this one
+load_kernels()  # once for all processes that are forked from this one
 
 
 def run(task: ClientTask, report: Report) -> None:
