@@ -168,7 +168,15 @@ def slots(connection: "psycopg.Connection[Any]", modes: Iterable[Mode]) -> Itera
 
 
 def drop_slot(connection: "psycopg.Connection[Any]", name: str) -> None:
-    """Drop a slot, hanging up its user first."""
+    """Drop a slot, hanging up its user first, who may connect again before that is done."""
     query = "SELECT pg_terminate_backend(active_pid, 10000) FROM pg_replication_slots WHERE slot_name = %s"
-    connection.execute(query, [name])
-    connection.execute("SELECT pg_drop_replication_slot(%s)", [name])
+    deadline = time.monotonic() + 60
+    while True:
+        connection.execute(query, [name])
+        try:
+            connection.execute("SELECT pg_drop_replication_slot(%s)", [name])
+        except psycopg.errors.ObjectInUse:
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from tests.live.capture import EACH_VERSION
+from tests.live.capture import EACH_VERSION, drop_slot
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
 from tools.background import in_background
 from tools.servers import open_server
@@ -33,10 +33,8 @@ def forgetful(forgetful_server: EmbeddedServer, tmp_path: Path) -> Iterator[Shop
 
 
 def _drop(shop: Shop) -> None:
-    query = "FROM pg_replication_slots WHERE slot_name = %s"
     with shop.connect() as connection:
-        for call in ("pg_terminate_backend(active_pid, 10000)", "pg_drop_replication_slot(slot_name)"):
-            connection.execute(f"SELECT {call} {query}".encode(), [shop.slot])
+        drop_slot(connection, shop.slot)
 
 
 def _lose(shop: Shop) -> None:

@@ -86,7 +86,10 @@ def test_by_key(spark: Any, tmp_path: Path, case: str) -> None:
     check(open_log(spark, tmp_path), text)
 
 
-@pytest.mark.parametrize("case", BY_ROW)
+@pytest.mark.parametrize(
+    "case",
+    [case if case == "other columns" else pytest.param(case, marks=pytest.mark.long) for case in BY_ROW],
+)
 def test_by_row(spark: Any, tmp_path: Path, case: str) -> None:
     """No row is equal to the old one, or not so many are; also where other columns are compared."""
     changes, text = BY_ROW[case]

@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from pgoutput_construct.columnar import UNTYPED
 from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.spark import open_log
-from pgoutput_construct.spark._replicate import read_current, read_history
 from tests.postgres.shop import Shop
-from tests.spark.differences import difference
+from tests.spark.differences import difference, stored_rows
 
 __all__ = ["ROUNDS", "TABLES", "check_equal", "open_differences"]
 
@@ -83,9 +83,9 @@ def check_equal(spark: Any, shop: Shop, warehouse: Path, names: Collection[str])
     opened = open_log(spark, shop.directory)
     for name in names:
         columns = opened.table(f"public.{name}").current_columns
-        found = read_current(spark, warehouse, f"public.{name}")
-        assert {"_commit_lsn", "_seq", "_untyped", *columns.names} == set(found.columns)
-        rows = found.select(*(f"`{each.replace('`', '``')}`" for each in (*columns.names, "_untyped")))
+        found = stored_rows(spark, warehouse, f"public.{name}")
+        assert {"_commit_lsn", "_seq", "_untyped", *columns.names} == set(found.column_names)
+        rows = found.select([*columns.names, "_untyped"])
         differs = difference(rows, fetch_table(shop.dsn, "public", name, columns))
         assert differs is None, f"{name}: {differs}"
 
@@ -95,14 +95,15 @@ def open_differences(spark: Any, shop: Shop, warehouse: Path, names: Iterable[st
     opened, found = open_log(spark, shop.directory), dict[str, str]()
     for name in names:
         columns = opened.table(f"public.{name}").current_columns
-        rows = read_history(spark, warehouse, f"public.{name}").where("_ended_by IS NULL")
-        chosen = rows.select(*(f"`{each}`" for each in columns.names), _texts_of(columns.names).alias("_untyped"))
+        rows = stored_rows(spark, warehouse, f"public.{name}", history=True)
+        rows = rows.filter(pc.is_null(rows["_ended_by"]))
+        chosen = rows.select(columns.names).append_column("_untyped", _texts_of(columns.names, rows["_untyped"]))
         if differs := difference(chosen, fetch_table(shop.dsn, "public", name, columns)):
             found[name] = differs
     return found
 
 
-def _texts_of(names: Collection[str]) -> Column:
+def _texts_of(names: Collection[str], untyped: pa.ChunkedArray) -> pa.Array:
     """Return ``_untyped`` of some columns: those that were dropped stay in a history."""
-    texts = F.map_filter("_untyped", lambda name, _: name.isin(list(names)))
-    return F.when(F.size(texts) > 0, texts)
+    texts = ([each for each in row or () if each[0] in names] or None for row in untyped.to_pylist())
+    return pa.array(list(texts), UNTYPED)

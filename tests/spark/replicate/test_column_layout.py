@@ -4,10 +4,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 import pgoutput_construct as pgo
+from pgoutput_construct.columnar import UNTYPED
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.postgres import fetch_table
@@ -18,7 +19,7 @@ from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
-from tests.spark.differences import difference
+from tests.spark.differences import difference, stored_rows
 from tests.spark.replicate.rounds import ROUNDS, TABLES, open_differences
 from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
 
@@ -50,12 +51,12 @@ def _check(spark: Any, shop: Shop, warehouse: Path, names: Collection[str], *add
     opened = open_log(spark, shop.directory, types=types)
     for name in names:
         columns = opened.table(f"public.{name}").current_columns
-        found = read_current(spark, warehouse, f"public.{name}")
-        others = {*found.columns} - {*columns.names}
+        found = stored_rows(spark, warehouse, f"public.{name}")
+        others = {*found.column_names} - {*columns.names}
         needs = {"_untyped"} if "_untyped" in added and name not in ("numbers", "gone") else set()
         assert others - {"_untyped"} == {*added} - {"_untyped"} and needs <= others, name
-        rows = found if "_untyped" in others else found.withColumn("_untyped", F.lit(None).cast("map<string,string>"))
-        chosen = rows.select(*(f"`{each.replace('`', '``')}`" for each in (*columns.names, "_untyped")))
+        rows = found if "_untyped" in others else found.append_column("_untyped", pa.nulls(len(found), UNTYPED))
+        chosen = rows.select([*columns.names, "_untyped"])
         differs = difference(chosen, fetch_table(shop.dsn, "public", name, columns))
         assert differs is None, f"{name}: {differs}"
 

@@ -30,6 +30,7 @@ from pgoutput_construct.spark._replicate import (
 )
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
+from tests.spark.differences import stored_rows
 from tests.table_formats import ALL_FORMATS
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -386,6 +387,19 @@ class Replica:
 
     def _rows(self, tables: Iterable[str], histories: Iterable[str]) -> Counter[Row]:
         """Return the rows of tables and histories, each with the name of its own, and what ended it, or None."""
+        if self.into == "iceberg":
+            return self._rows_by_spark(tables, histories)
+        found = Counter[Row]()
+        for name in tables:
+            for row in stored_rows(self.spark, self.path, name).to_pylist():
+                found[(name, row["id"], row["v"], row.get("_deleted_at") and "deleted")] += 1
+        for name in histories:
+            for row in stored_rows(self.spark, self.path, name, history=True).to_pylist():
+                found[(f"{name}.history", row["id"], row["v"], row["_ended_by"])] += 1
+        return found
+
+    def _rows_by_spark(self, tables: Iterable[str], histories: Iterable[str]) -> Counter[Row]:
+        """Return them of a format that Spark alone reads, in one job."""
         is_soft = "soft_delete" in self.way.options
         last = "IF(_deleted_at IS NULL, NULL, 'deleted')" if is_soft else "CAST(NULL AS string)"
         present = [(name, read_current(self.spark, self.path, name), last) for name in tables]

@@ -73,7 +73,7 @@ class Tenants(NamedTuple):
         for schema in schemas:
             own = open_log(self.spark, self.shop.directory).table(f"{schema}.{name}").current_columns
             mine = read_current(self.spark, self.warehouse, f"{schema}.{name}").select(*own.names, "_untyped")
-            differs = difference(mine, fetch_table(self.shop.dsn, schema, name, own))
+            differs = difference(mine.toArrow(), fetch_table(self.shop.dsn, schema, name, own))
             assert differs is None, f"{schema}: {differs}"
 
 

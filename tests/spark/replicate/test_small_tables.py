@@ -6,13 +6,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.spark._replicate import read_current, read_history, replicate, step_writer
+from pgoutput_construct.spark._replicate import replicate, step_writer
 from pgoutput_construct.spark._replicate.arrow_writes import produce
 from tests.postgres.shop import Shop
+from tests.spark.differences import stored_rows
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -121,9 +122,12 @@ def test_both_ways_are_equal(spark: Any, shop: Shop, tmp_path: Path, monkeypatch
         for place, way in (("arrow", together), ("spark", lambda *_: {})):
             monkeypatch.setattr(step_writer, "produce", way)
             replicate(spark, shop.directory, tmp_path / place, history=True)
-    for name, read in product(names, (read_current, read_history)):
-        one, other = (_rows(read(spark, tmp_path / place, f"public.{name}")) for place in ("arrow", "spark"))
-        assert one == other, f"{read.__name__} of {name}, random.Random({seed})"
+    for name, is_history in product(names, (False, True)):
+        both = (
+            stored_rows(spark, tmp_path / place, f"public.{name}", history=is_history) for place in ("arrow", "spark")
+        )
+        one, other = map(_rows, both)
+        assert one == other, f"{name}, of the history: {is_history}, random.Random({seed})"
     assert done == [2 * len(names), *[2 * len(_TABLES)] * (BATCHES - 1)]
 
 
@@ -157,5 +161,5 @@ def _equal(values: dict[str, str]) -> str:
     return " AND ".join(f"{name} = {value}" for name, value in values.items())
 
 
-def _rows(rows: DataFrame) -> list[str]:
-    return sorted(repr(sorted(row.items())) for row in rows.toArrow().to_pylist())
+def _rows(rows: pa.Table) -> list[str]:
+    return sorted(repr(sorted(row.items())) for row in rows.to_pylist())

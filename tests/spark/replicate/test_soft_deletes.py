@@ -14,6 +14,7 @@ from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark._replicate import read_current, read_history, replicate
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from tests.postgres.shop import Shop
+from tests.spark.differences import stored_rows
 from tests.table_formats import SHORT_IN_PARQUET
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -145,14 +146,12 @@ def _text(row: dict[str, Any]) -> str:
     return json.dumps({key: str(value)[:19] for key, value in named.items() if value is not None}, sort_keys=True)
 
 
-def _stored(rows: Any) -> tuple[list[str], list[str]]:
-    texts = rows.selectExpr(
-        "_deleted_at", "_untyped", *(f"`{name}`" for name in rows.columns if not name.startswith("_"))
-    ).collect()
+def _stored(spark: Any, warehouse: Path, name: str) -> tuple[list[str], list[str]]:
+    rows = stored_rows(spark, warehouse, f"public.{name}")
+    names = ["_deleted_at", "_untyped", *(each for each in rows.column_names if not each.startswith("_"))]
     found: tuple[list[str], list[str]] = [], []
-    for row in texts:
-        given = row.asDict()
-        deleted_at, untyped = given.pop("_deleted_at"), given.pop("_untyped") or {}
+    for given in rows.select(names).to_pylist():
+        deleted_at, untyped = given.pop("_deleted_at"), dict(given.pop("_untyped") or {})
         times = {key: value.isoformat() for key, value in given.items() if isinstance(value, datetime)}
         found[deleted_at is not None].append(_text({**given, **times, **untyped}))
     return sorted(found[0]), sorted(found[1])
@@ -160,7 +159,7 @@ def _stored(rows: Any) -> tuple[list[str], list[str]]:
 
 def _check(spark: Any, shop: Shop, warehouse: Path, names: Sequence[str]) -> None:
     for name in names:
-        assert _stored(read_current(spark, warehouse, f"public.{name}")) == _expected(shop, name), name
+        assert _stored(spark, warehouse, name) == _expected(shop, name), name
 
 
 def test_batch_by_batch(lake: Any, shop: Shop, into: str, tmp_path: Path, names: list[str]) -> None:
@@ -192,9 +191,9 @@ def test_copies(lake: Any, shop: Shop, into: str, tmp_path: Path, names: list[st
         shop.capture(snapshot=True)
         replicate(lake, shop.directory, warehouse, into, tables, soft_delete=True)
     _check(lake, shop, warehouse, names)
-    before = _stored(read_current(lake, warehouse, "keyed"))
+    before = _stored(lake, warehouse, "keyed")
     replicate(lake, shop.directory, warehouse, into, tables, resync=names)
-    assert _stored(read_current(lake, warehouse, "keyed")) == before
+    assert _stored(lake, warehouse, "keyed") == before
     _check(lake, shop, warehouse, names)
     began = datetime.now(UTC).replace(tzinfo=None)
     shop.execute("ALTER TABLE keyed ALTER id TYPE bigint", "DELETE FROM keyed WHERE id = 11")
