@@ -306,7 +306,6 @@ _UNCONVERTED: Final = (
     "capture with --create-slot and --on-lost-slot snapshot (on_lost_slot='snapshot')"
 )
 _REMEDIES = {
-    "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
     "55006": "stop the other reader of this slot, or wait until the server detects that it is disconnected",
     "55000": "if the slot was invalidated: drop it, create it again, and start a new log with an initial copy of the "
     "tables, or capture with --on-lost-slot snapshot (on_lost_slot='snapshot')",
@@ -338,8 +337,13 @@ def _server_error(result: Any, what: str) -> ReplicationError:
     said = b"; ".join(part.strip() for part in (primary, detail) if part)
     text = f"{what}: {said.decode('utf-8', 'replace')}"
     transient = state is None or is_transient(state)
-    if state == "42704" and what == _ENDED:
-        return LostPublicationError(text, sqlstate=state)
+    if state == "42704":
+        # The slot was there when it was checked, a moment ago: the next check says what its loss means.
+        return (
+            ReplicationError(text, sqlstate=state, transient=True)
+            if what == _REFUSED
+            else LostPublicationError(text, sqlstate=state)
+        )
     if any(words in text for words in _TOO_LARGE):
         text += f" ({_BINARY})"
     elif state in _REMEDIES:

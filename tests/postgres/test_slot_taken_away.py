@@ -3,19 +3,24 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner, Result
 
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.postgres._capture import capture_session
 from tests.live.capture import EACH_VERSION, drop_slot
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
 from tools.background import in_background
 from tools.servers import open_server
 
 pytestmark = pytest.mark.server
+
+DROPPED = "slot 'slot_forgetful' no longer exists, and a new one would not have the changes since"
 
 
 @pytest.fixture(scope="module", params=EACH_VERSION, ids="pg{}".format)
@@ -37,6 +42,21 @@ def _drop(shop: Shop) -> None:
         drop_slot(connection, shop.slot)
 
 
+def _drop_when_checked(shop: Shop) -> None:
+    """Drop the slot over which the capture is about to stream again."""
+    dropped, check = Event(), capture_session.check_same_server
+
+    def dropping(*arguments: Any) -> None:
+        _drop(shop)
+        dropped.set()
+        check(*arguments)
+
+    with patch.object(capture_session, "check_same_server", dropping), shop.connect() as connection:
+        query = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = %s"
+        connection.execute(query, [shop.slot])
+        assert dropped.wait(60)
+
+
 def _lose(shop: Shop) -> None:
     """Write WAL while a transaction is open, so that the slot retains it."""
     with closing(shop.server.connect(dbname=shop.dbname, autocommit=False)) as writer:
@@ -50,10 +70,11 @@ def _lose(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("take_away", "said"),
     [
-        (_drop, "slot 'slot_forgetful' no longer exists, and a new one would not have the changes since"),
+        (_drop, DROPPED),
+        (_drop_when_checked, DROPPED),
         (_lose, "slot 'slot_forgetful' is lost (wal_removed): the server removed what it needs"),
     ],
-    ids=["dropped", "lost"],
+    ids=["dropped", "dropped when checked", "lost"],
 )
 def test_a_slot_taken_away_ends_its_capture(forgetful: Shop, take_away: Callable[[Shop], None], said: str) -> None:
     """With status 1, the reason and a remedy that loses nothing more; what came before is in the log."""
