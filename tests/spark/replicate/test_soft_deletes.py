@@ -11,7 +11,7 @@ import pytest
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.postgres.checksums import SourceServer
-from pgoutput_construct.spark._replicate import read_current, read_history, replicate
+from pgoutput_construct.spark._replicate import read_current, replicate
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from tests.postgres.shop import Shop
 from tests.spark.differences import stored_rows
@@ -174,9 +174,9 @@ def test_batch_by_batch(lake: Any, shop: Shop, into: str, tmp_path: Path, names:
         assert done is not None and not done.troubled
         _check(lake, shop, warehouse, names)
     for name in names:
-        history = read_history(lake, warehouse, name).where("_ended_by IS NOT NULL").collect()
-        times = {row["_valid_to"] for row in history}
-        gone = read_current(lake, warehouse, name).where("_deleted_at IS NOT NULL").collect()
+        history = stored_rows(lake, warehouse, name, history=True).to_pylist()
+        times = {row["_valid_to"] for row in history if row["_ended_by"]}
+        gone = [row for row in stored_rows(lake, warehouse, name).to_pylist() if row["_deleted_at"]]
         assert {row["_deleted_at"] for row in gone} <= times
         assert all(row["_commit_lsn"] > 0 for row in gone)
 
