@@ -338,7 +338,7 @@ def _server_error(result: Any, what: str) -> ReplicationError:
     text = f"{what}: {said.decode('utf-8', 'replace')}"
     transient = state is None or is_transient(state)
     if state == "42704":
-        # The slot was there when it was checked, a moment ago: the next check says what its loss means.
+        # The slot existed when it was checked, a moment ago: the next check says what its loss means.
         return (
             ReplicationError(text, sqlstate=state, transient=True)
             if what == _REFUSED

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres._capture import capture_session
+from pgoutput_construct.postgres._capture.preparation import check_same_server
 from tests.live.capture import EACH_VERSION, drop_slot
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
 from tools.background import in_background
@@ -44,14 +45,14 @@ def _drop(shop: Shop) -> None:
 
 def _drop_when_checked(shop: Shop) -> None:
     """Drop the slot over which the capture is about to stream again."""
-    dropped, check = Event(), capture_session.check_same_server
+    dropped = Event()
 
     def dropping(*arguments: Any) -> None:
         _drop(shop)
         dropped.set()
-        check(*arguments)
+        check_same_server(*arguments)
 
-    with patch.object(capture_session, "check_same_server", dropping), shop.connect() as connection:
+    with patch(f"{capture_session.__name__}.check_same_server", dropping), shop.connect() as connection:
         query = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = %s"
         connection.execute(query, [shop.slot])
         assert dropped.wait(60)
