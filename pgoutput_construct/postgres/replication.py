@@ -20,6 +20,7 @@ from pgoutput_construct.postgres._frames import FrameReader
 from pgoutput_construct.postgres._patience import Patience, PatientConnection, failed_result, result_of
 from pgoutput_construct.postgres.connection import connect, describe_error, fetch_named, fetch_value, is_transient
 from pgoutput_construct.postgres.publications import LostPublicationError, Notices
+from pgoutput_construct.postgres.replication_slots import slot_health
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class ReplicationStream:
         self.frames = FrameReader(self._pgconn, lock=self._lock)
         """Reads frames from libpq."""
         try:
-            self._start(start_command(options, start))
+            self._start(options.slot, start_command(options, start))
         except BaseException:
             self.frames.close()
             raise
@@ -214,7 +215,7 @@ class ReplicationStream:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start(self, command: bytes) -> None:
+    def _start(self, slot: str, command: bytes) -> None:
         try:
             self._pgconn.send_query(command)
             result = result_of(self._pgconn, self._connection.patience)
@@ -224,7 +225,10 @@ class ReplicationStream:
             failed = failed_result(self._pgconn, self._connection.patience, result)
         except psycopg.Error as error:
             raise describe_error(error, "START_REPLICATION failed") from error
-        raise _server_error(failed, _REFUSED)
+        refused = _server_error(failed, _REFUSED)
+        if refused.sqlstate == "42704" and not slot_health(self._connection, slot):
+            refused.transient = True  # dropped since it was checked: the next check says what that means
+        raise refused
 
     def _send_statuses(self) -> None:
         due = self._status_sent + self._interval
@@ -306,6 +310,7 @@ _UNCONVERTED: Final = (
     "capture with --create-slot and --on-lost-slot snapshot (on_lost_slot='snapshot')"
 )
 _REMEDIES = {
+    "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
     "55006": "stop the other reader of this slot, or wait until the server detects that it is disconnected",
     "55000": "if the slot was invalidated: drop it, create it again, and start a new log with an initial copy of the "
     "tables, or capture with --on-lost-slot snapshot (on_lost_slot='snapshot')",
@@ -337,13 +342,8 @@ def _server_error(result: Any, what: str) -> ReplicationError:
     said = b"; ".join(part.strip() for part in (primary, detail) if part)
     text = f"{what}: {said.decode('utf-8', 'replace')}"
     transient = state is None or is_transient(state)
-    if state == "42704":
-        # The slot existed when it was checked, a moment ago: the next check says what its loss means.
-        return (
-            ReplicationError(text, sqlstate=state, transient=True)
-            if what == _REFUSED
-            else LostPublicationError(text, sqlstate=state)
-        )
+    if state == "42704" and what == _ENDED:
+        return LostPublicationError(text, sqlstate=state)
     if any(words in text for words in _TOO_LARGE):
         text += f" ({_BINARY})"
     elif state in _REMEDIES:
