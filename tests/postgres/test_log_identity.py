@@ -3,14 +3,17 @@
 import json
 import shutil
 import signal
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
+from unittest.mock import patch
 
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter
 from pgoutput_construct.changelog._notes.confirmation_note import NOTE_NAME
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import ReplicationError, create_slot, drop_slot, slot_health
@@ -186,6 +189,20 @@ def test_a_directory_replaced_during_a_capture_is_refused(shop: Shop, empty: boo
     away.rename(shop.directory)
     shop.capture()
     assert committed_ids(shop.log()) == [1, 2]
+
+
+def test_a_directory_that_goes_while_a_segment_is_written(shop: Shop) -> None:
+    """The write fails: the error says why."""
+    away, writing = shop.directory.with_name("away"), LocalStore.writing
+
+    def writing_after(store: LocalStore, name: str) -> AbstractContextManager[BinaryIO]:
+        if name.startswith("segment-"):
+            shop.directory.rename(away)
+        return writing(store, name)
+
+    shop.execute("INSERT INTO item VALUES (1, 'a')")
+    with patch.object(LocalStore, "writing", writing_after), pytest.raises(ChangeLogError, match="exchanged"):
+        shop.capture()
 
 
 @pytest.mark.long
