@@ -37,17 +37,19 @@ class _History:
 def _history(seed: int, next_xid: int) -> _History:
     """Run transactions; each writes its commit record, and ends for snapshots at once or some steps later.
 
-    One that was prepared keeps its xid for long. Some never commit.
+    One that was prepared keeps its xid for long. Some never commit. The WAL insert position is read some steps after
+    the snapshot was taken.
     """
     source, lsn = random.Random(seed), 1000
     running, ending, commits = list[int](), list[int](), list[tuple[int, int]]()
-    steps, at = 400, source.randrange(100, 300)
+    steps, at, wait = 400, source.randrange(100, 300), source.randrange(20)
     taken, until = Snapshot(0, 0, (), Lsn(0)), Lsn(0)
     for step in range(steps):
         lsn += source.randrange(8, 80)
         if step == at:
             active = sorted([*running, *ending])
             taken = Snapshot(min(active, default=next_xid), next_xid, tuple(active), Lsn(lsn - 8))
+        if step == at + wait:
             until = Lsn(lsn)
         match source.choices(("begin", "commit", "end", "rollback"), (5, 4, 4, 1))[0]:
             case "begin":
@@ -90,6 +92,14 @@ def test_lsns_say_what_xids_say(next_xid: int) -> None:
         assert Visibility.read(visibility.details()) == visibility
         has_contained += bool(visibility.contained)
     assert 10 < has_contained < 100
+
+
+@pytest.mark.parametrize("xmax", [100, 2**31, _XIDS - 1, _XIDS, 5 * _XIDS + 7])
+def test_xids_on_both_sides_of_a_snapshot(xmax: int) -> None:
+    """As far as xids can be compared, those from ``xmax`` on are not seen, and of those before, the running ones."""
+    away = np.array([1 - 2**31, -(2**30), -2, -1, 0, 1, 2**30, 2**31 - 1], np.int64)
+    snapshot = Snapshot(xmax - 2, xmax, (xmax - 2,), Lsn(1))
+    assert snapshot.invisible((away + xmax) % _XIDS).tolist() == [False, False, True, False, True, True, True, True]
 
 
 def test_xids_that_come_again() -> None:

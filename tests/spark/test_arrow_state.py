@@ -65,8 +65,8 @@ def test_files_of_a_task(tmp_path: Path) -> None:
     table, schema = SmallTable(_rule(), ("changes.parquet",), changes_schema(COLUMNS), named), rows_schema(COLUMNS)
     lost = PresentFile("t/v1/part.parquet", 100)
     writes = (
-        ArrowWrite(0, table, FilesUse.OVERWRITE, "t/v2/part.parquet", schema, "snappy", (lost,), takes_deletes=False),
-        ArrowWrite(1, table, FilesUse.REPLACE, "new/v2/part.parquet", schema, "snappy", (), takes_deletes=False),
+        ArrowWrite(0, table, FilesUse.OVERWRITE, "t/v2/part.parquet", schema, "snappy", (lost,)),
+        ArrowWrite(1, table, FilesUse.REPLACE, "new/v2/part.parquet", schema, "snappy", ()),
     )
     first, second = write_files(ArrowTask(store, writes))
     assert first == {"table": 0, "done": False} and not (tmp_path / "t").exists()

@@ -10,8 +10,9 @@ Spark takes a second to plan and run a MERGE into a table of ten rows, and milli
 
 A table is **written** from scratch, or new rows are **appended**, without reading any; else it is **overwritten** by
 one file, where that is not more than what a merge would write. Where files can say which rows of others are gone
-(Iceberg's position deletes), a larger one gets a file of the rows that are new, and one of these **deletes**; when it
-has many files, it is overwritten.
+(Iceberg's position deletes, Parquet's deleted places), a larger one gets a file of the rows that are new, and one of
+these **deletes**; when it has many files, it is overwritten. Of one that is larger still, only the rows are read that
+have a key of the changes, and the keys of the others; when it has many files, it is left to a merge.
 
 A row keeps its ``_commit_lsn`` and ``_seq`` until it changes, and in a history until it ends, by which the rows that
 are gone are found among those before. Rows of a copy are counted in another way than changes
@@ -27,6 +28,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
@@ -40,15 +42,21 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.sink import (
-    DELETES,
     TINY,
+    DeletesFile,
     FilesUse,
     MergingSink,
     NewFiles,
     PresentFile,
     most_rows,
 )
-from pgoutput_construct.spark._replicate.small_tables import SmallTable, content_of, read_files, tables_lacking_rows
+from pgoutput_construct.spark._replicate.small_tables import (
+    SmallTable,
+    content_of,
+    read_files,
+    read_rows_of_keys,
+    tables_lacking_rows,
+)
 from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, write_file
 from pgoutput_construct.spark._replicate.table_description import without_other_key
 from pgoutput_construct.spark._replicate.table_write import can_append
@@ -93,13 +101,10 @@ class ArrowWrite:
     """The compression of its pages, by Arrow's name."""
     present: tuple[PresentFile, ...]
     """The files that have all present rows."""
-    takes_deletes: bool
-    """Whether files can say which rows of these are gone."""
-
-    @property
-    def deletes(self) -> str:
-        """The name of the file that says which rows are gone."""
-        return f"{self.name.removesuffix('.parquet')}-deletes.parquet"
+    deletes: DeletesFile | None = None
+    """The file that can say which rows of these are gone; None for none."""
+    finds_rows: bool = False
+    """Whether rows before are found by the keys of changes: these alone are read."""
 
 
 @dataclass(frozen=True)
@@ -156,10 +161,11 @@ def produce(
             found = None if table is None else _prepared(log, spark, sink, step, table, summary)
         if table is None or found is None:
             return None
-        use, files = found
+        use, files, finds_rows = found
         name = f"{files.folder}/part-{uuid4().hex}.parquet"
-        present, takes_deletes = tuple(files.present), files.takes_deletes
-        return ArrowWrite(number, table, use, name, files.schema, files.codec, present, takes_deletes), files
+        present = tuple(files.present)
+        write = ArrowWrite(number, table, use, name, files.schema, files.codec, present, files.deletes, finds_rows)
+        return write, files
 
     # One that fails here fails when Spark writes it, too.
     prepared = {number: each for number, each in sessions.run_grouped(decoded, prepare) if isinstance(each, tuple)}
@@ -177,19 +183,21 @@ def produce(
 
 def _prepared(
     log: OpenLog, spark: SparkSession, sink: MergingSink, step: TableStep, table: SmallTable, summary: ChangeSummary
-) -> tuple[FilesUse, NewFiles] | None:
-    """Return how files become part of a table; None where Spark is to write them."""
+) -> tuple[FilesUse, NewFiles, bool] | None:
+    """Return how files become part of a table, and whether rows before are found by key; None where Spark writes."""
     before, dataset = step.before if step.mode is UpdateMode.CHANGED else None, step.dataset
     if before is None:
         files = sink.new_files(spark, dataset, table.stored_schema, step.replaced, FilesUse.REPLACE)
-        return None if files is None else (FilesUse.REPLACE, files)
+        return None if files is None else (FilesUse.REPLACE, files, False)
     is_here = before.directory == dataset.directory and sink.naming_of(before) == sink.naming_of(dataset)
     if not is_here or not sink.can_merge(dataset):
         return None
     most, uses = most_rows(before, 0), list[FilesUse]()
+    has_few = most is None or sink.few_rows is None or most <= sink.few_rows
+    has_keys = sink.key_bytes > 0 and table.has_keys and not summary.truncates
     if not dataset.is_history and can_append(log, step, before.version, summary):
         uses.append(FilesUse.APPEND)
-    if most is None or sink.few_rows is None or most <= sink.few_rows:
+    if has_few or has_keys:
         uses.append(FilesUse.OVERWRITE)
     if uses and not dataset.is_history:
         before = without_other_key(spark, sink, before, log.table(step.table))
@@ -197,8 +205,12 @@ def _prepared(
     for use in uses:
         files = sink.new_files(spark, dataset, table.stored_schema, before, use)
         if files is not None:
-            limit = sink.history_bytes if dataset.is_history and not files.takes_deletes else sink.few_bytes
-            return (use, files) if sum(file.size for file in files.present) <= limit else None
+            limit = sink.history_bytes if dataset.is_history and files.deletes is None else sink.few_bytes
+            size = sum(file.size for file in files.present)
+            if size <= limit and (has_few or use is FilesUse.APPEND):
+                return use, files, False
+            finds_rows = has_keys and files.deletes is not None and size <= sink.key_bytes
+            return (use, files, True) if finds_rows else None
     return None
 
 
@@ -211,12 +223,12 @@ def _size(spark: SparkSession, sink: MergingSink, staged: StagedChanges, writes:
     if staged.size is None or not reaches_files(spark, sink.warehouse.store):
         return None
     counts = sink.few_rows is None and not is_closed(spark)
-    return staged.size + sum(file.size for write in writes if counts for file in write.present)
+    return staged.size + sum(file.size for write in writes if counts and not write.finds_rows for file in write.present)
 
 
 def _produced(write: ArrowWrite, files: NewFiles, row: Any) -> ProducedFiles:
     added = {write.name: row["bytes"]} if row["bytes"] else {}
-    deletes = {write.deletes: row["delete_bytes"]} if row["delete_bytes"] else {}
+    deletes = {write.deletes.name: row["delete_bytes"]} if write.deletes and row["delete_bytes"] else {}
     rows = None if write.use is FilesUse.APPEND else row["rows"]
     return ProducedFiles(files, added, None if row["overwrites"] else deletes, rows)
 
@@ -238,8 +250,10 @@ def write_files(task: ArrowTask) -> Iterator[dict[str, Any]]:
 def _write(store: LogStore, write: ArrowWrite) -> dict[str, Any] | None:
     """Write the files of a table; return what _RESULT has of them, None if Spark is to write it."""
     changes, table = write.table.read_changes(store), write.table
-    before = None if write.use is not FilesUse.OVERWRITE else _rows_before(store, write)
-    if changes is None or (before is None and write.use is FilesUse.OVERWRITE):
+    if changes is None:
+        return None
+    before = None if write.use is not FilesUse.OVERWRITE else _rows_before(store, write, changes)
+    if before is None and write.use is FilesUse.OVERWRITE:
         return None
     after = table.after(None if before is None else before.rows, changes)
     if after is None:
@@ -250,16 +264,19 @@ def _write(store: LogStore, write: ArrowWrite) -> dict[str, Any] | None:
         if len(np.unique(was)) < len(was) or len(np.unique(now)) < len(now):
             return None  # rows that have no position of their own
         is_gone = ~np.isin(was, now)
-        if is_gone.sum() <= len(was) // 2:
+        if write.finds_rows or is_gone.sum() <= len(was) // 2:
             new, gone = after.filter(pa.array(~np.isin(now, was))), is_gone
-    found: dict[str, Any] = {"overwrites": gone is None, "rows": len(after), "bytes": 0, "delete_bytes": 0}
+    if gone is None and write.finds_rows:
+        return None  # which has not read what it would have to write again
+    rows = len(after) + (0 if before is None else before.others)
+    found: dict[str, Any] = {"overwrites": gone is None, "rows": rows, "bytes": 0, "delete_bytes": 0}
     if gone is None or new.num_rows:
         content = content_of(table.to_stored(new).cast(write.schema), write.codec)
         write_file(store, write.name, content)
         found["bytes"] = content.size
-    if before is not None and gone is not None and gone.any():
-        content = _deletes_content(before, gone, write.codec)
-        write_file(store, write.deletes, content)
+    if before is not None and write.deletes is not None and gone is not None and gone.any():
+        content = _deletes_content(before, gone, write.deletes.schema, write.codec)
+        write_file(store, write.deletes.name, content)
         found["delete_bytes"] = content.size
     return found
 
@@ -269,39 +286,52 @@ def _is_overwritten(write: ArrowWrite, before: pa.Table, changes: pa.Table) -> b
 
     So they are where a change may have the position of a row before: it is applied again, or the row was copied.
     """
-    is_tiny = sum(file.size for file in write.present) <= TINY
+    is_tiny = not write.finds_rows and sum(file.size for file in write.present) <= TINY
     number = len({*write.present, *(name for file in write.present for name in file.deletes)})
-    if is_tiny or not write.takes_deletes or number >= _FILES:
+    if is_tiny or write.deletes is None or number >= _FILES:
         return True
     return bool(np.isin(before[POSITION[0]].to_numpy(), changes[POSITION[0]].to_numpy()).any())
 
 
 class _RowsBefore(NamedTuple):
-    """The rows of a table, and where they are."""
+    """The rows of a table, or those that changes may be of, and where they are."""
 
     rows: pa.Table
     files: tuple[PresentFile, ...]
     """Their files."""
     kept: tuple[Flags, ...]
-    """Of each file, which of its rows are there."""
+    """Of each file, which of its rows these are."""
+    others: int
+    """How many rows the table has besides."""
 
 
-def _rows_before(store: LogStore, write: ArrowWrite) -> _RowsBefore | None:
+def _rows_before(store: LogStore, write: ArrowWrite, changes: pa.Table) -> _RowsBefore | None:
     """Return the rows before; None where files are not as they are written now."""
-    opened = lru_cache(maxsize=None)(lambda name: _deletes_of(store, name))
-    parts, kept = [write.schema.empty_table()], list[Flags]()
+    opened = lru_cache(maxsize=None)(lambda name: _deletes_of(store, name, write.deletes))
+    keys = write.table.keys_of(changes) if write.finds_rows else None
+    parts, kept, others = [write.schema.empty_table()], list[Flags](), 0
     for file in write.present:
-        rows = read_files(store, {file.name: file.size}, write.schema, most=file.size)
-        if rows is None:
+        indexes = [each[addresses == file.address] for addresses, each in map(opened, file.deletes)]
+        deleted = np.unique(np.concatenate([np.zeros(0, np.int64), *indexes]))
+        if keys is None:
+            rows = read_files(store, {file.name: file.size}, write.schema, most=file.size)
+            found = None if rows is None else _without(rows, deleted)
+        else:
+            found = read_rows_of_keys(store, file.name, write.schema, keys, deleted)
+        if found is None:
             return None
-        is_kept = np.ones(len(rows), np.bool_)
-        for name in file.deletes:
-            paths, places = opened(name)
-            is_kept[places[paths == file.address]] = False
-        parts.append(rows.filter(pa.array(is_kept)))
-        kept.append(is_kept)
+        parts.append(found[0])
+        kept.append(found[1])
+        others += len(found[1]) - len(deleted) - len(found[0])
     rows = write.table.from_stored(pa.concat_tables(parts)).cast(write.table.schema)
-    return _RowsBefore(rows, write.present, tuple(kept))
+    return _RowsBefore(rows, write.present, tuple(kept), others)
+
+
+def _without(rows: pa.Table, deleted: Any) -> tuple[pa.Table, Flags]:
+    """Return rows without those of some indexes, and which these are among all."""
+    is_kept = np.ones(len(rows), np.bool_)
+    is_kept[deleted] = False
+    return rows.filter(pa.array(is_kept)), is_kept
 
 
 def _positions(rows: pa.Table) -> Any:
@@ -312,25 +342,27 @@ def _positions(rows: pa.Table) -> Any:
     return np.ascontiguousarray(np.stack(columns, 1)).view([("", np.int64)] * len(columns)).ravel()
 
 
-def _deletes_of(store: LogStore, name: str) -> tuple[Any, Any]:
-    """Return the addresses of files, and the places of rows in them, that a file says are gone."""
+def _deletes_of(store: LogStore, name: str, deletes: DeletesFile | None) -> tuple[Any, Any]:
+    """Return the addresses of files, and the indexes of rows in them, that a file like another one says are gone."""
+    assert deletes is not None
+    *parts, index = deletes.schema.names
     with store.explained("cannot be read", name), store.open(name) as file:
-        found = pq.read_table(file, columns=list(DELETES.names))
-    path, place = DELETES.names
-    return np.asarray(found[path].to_pylist(), dtype=object), found[place].to_numpy()
+        found = pq.read_table(file, columns=deletes.schema.names)
+    addresses = pc.binary_join_element_wise(*(found[part] for part in parts), "/") if parts[1:] else found[parts[0]]
+    return np.asarray(addresses.to_pylist(), dtype=object), found[index].to_numpy()
 
 
-def _deletes_content(before: _RowsBefore, gone: Flags, codec: str) -> pa.Buffer:
+def _deletes_content(before: _RowsBefore, gone: Flags, schema: pa.Schema, codec: str) -> pa.Buffer:
     """Return which rows are gone, as a file."""
-    addresses, places, start = list[str](), list[int](), 0
+    addresses, indexes, start = list[list[str]](), list[int](), 0
     for file, kept in zip(before.files, before.kept, strict=True):
         there = np.flatnonzero(kept)
         lost = there[gone[start : start + len(there)]]
         start += len(there)
-        addresses += [file.address] * len(lost)
-        places += lost.tolist()
-    rows = pa.table([pa.array(addresses), pa.array(places)], schema=DELETES)
+        addresses += [file.address.rsplit("/", len(schema) - 2)] * len(lost)
+        indexes += lost.tolist()
+    rows = pa.table([*map(pa.array, zip(*addresses, strict=True)), pa.array(indexes)], schema=schema)
     sink = pa.BufferOutputStream()
-    rows = rows.sort_by([(name, "ascending") for name in DELETES.names])
+    rows = rows.sort_by([(name, "ascending") for name in schema.names])
     pq.write_table(rows, sink, compression=codec, store_schema=False)
     return sink.getvalue()

@@ -24,6 +24,13 @@ _FIELD_ID: Final = b"PARQUET:field_id"
 
 _MERGED: Final = "spark.merge-into.num-target-rows-"
 """How the properties of a snapshot begin that say what a MERGE of Spark did."""
+DELETES: Final = pa.schema(
+    [
+        pa.field("file_path", pa.string(), False, {_FIELD_ID: b"2147483546"}),
+        pa.field("pos", pa.int64(), False, {_FIELD_ID: b"2147483545"}),
+    ]
+)
+"""The columns of files of position deletes (Iceberg's specification, "Position Delete Files")."""
 _WITH_POSITION_DELETES: Final = 2
 """The version of the format that has files of position deletes."""
 _MODE, _ON_READ = "write.merge.mode", "merge-on-read"
@@ -198,8 +205,16 @@ class IcebergTable:
     @property
     def rows(self) -> int:
         """How many rows its files have, with those that are deleted, as its last snapshot says; 0 for none."""
+        return self._total("records")
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes of its files, as its last snapshot says; 0 for none."""
+        return self._total("files-size")
+
+    def _total(self, name: str) -> int:
         snapshot = self._table.currentSnapshot()
-        return 0 if snapshot is None else int(snapshot.summary().get("total-records") or 0)
+        return 0 if snapshot is None else int(snapshot.summary().get(f"total-{name}") or 0)
 
     def create_branch(self, name: str) -> None:
         """Create a branch of the last snapshot; one that an interrupted batch has left is moved there."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from threading import Lock
 from typing import Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -29,7 +30,7 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     existing_files,
     remove_replaced,
 )
-from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
+from pgoutput_construct.spark._replicate.iceberg_files import DELETES, IcebergTable
 from pgoutput_construct.spark._replicate.merge_statement import (
     MergeStatements,
     history_statement,
@@ -42,6 +43,7 @@ from pgoutput_construct.spark._replicate.sink import (
     MOST_ROWS,
     PARTITIONS,
     TINY,
+    DeletesFile,
     FilesUse,
     MergingSink,
     NetChanges,
@@ -114,7 +116,7 @@ class IcebergSink(MergingSink):
     reserved = ICEBERG
     has_comments = True
     has_keys = True
-    few_rows, few_bytes, history_bytes = 1 << 15, 1 << 20, 1 << 20
+    few_rows, few_bytes, history_bytes, key_bytes = 1 << 15, 1 << 20, 1 << 20, 1 << 26
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written; without a catalog it is of files there (``type=hadoop``)."""
@@ -282,7 +284,8 @@ class IcebergSink(MergingSink):
         codec = _CODECS.get(properties.get(_CODEC, "").lower())
         if is_other or codec is None or table.is_partitioned or kinds != wanted:
             return None
-        if not table.location.endswith(f"/{folder}"):
+        is_large = use is FilesUse.OVERWRITE and table.total_bytes > self.key_bytes  # of how many files Java would tell
+        if is_large or not table.location.endswith(f"/{folder}"):
             return None
         present = table.files(f"{folder}/data") if use is FilesUse.OVERWRITE else []
         if present is None or (not table.takes_deletes and sum(file.size for file in present) > TINY):
@@ -533,7 +536,7 @@ class _IcebergTableFiles(NewFiles):
         present: Sequence[PresentFile],
     ) -> None:
         self.folder, self.schema, self.codec, self.present = folder, table.with_ids(schema), codec, present
-        self.takes_deletes = table.takes_deletes
+        self.deletes = DeletesFile(f"{folder}/deletes-{uuid4().hex}.parquet", DELETES) if table.takes_deletes else None
         self._sink, self._dataset, self._table, self._use = sink, dataset, table, use
 
     def commit(self, files: Mapping[str, int], deletes: Mapping[str, int] | None = None) -> Dataset:

@@ -19,7 +19,7 @@ retained for a while.
 import functools
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.errors import PgoutputError
@@ -59,6 +59,7 @@ from pgoutput_construct.spark._replicate.merge_statement import (
 from pgoutput_construct.spark._replicate.reserved_names import PARQUET
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
+    DeletesFile,
     FilesUse,
     MergingSink,
     NetChanges,
@@ -88,7 +89,7 @@ _WHOLE: Final = "-whole-"
 """What follows the number of the last batch in the name of a base that maintenance has written, before eight digits:
 two processes that maintain a table in an object store, where no lock excludes one, do not write into one directory.
 """
-_PART: Final = re.compile(rf"v(\d+)({_DELETED}|(?:{_ROWS}|{_WHOLE})[0-9a-f]{{8}})?")
+_PART: Final = re.compile(rf"v(\d+)((?:(?:{_ROWS}|{_WHOLE})[0-9a-f]{{8}})?(?:{_DELETED})?)")
 _PLACES: Final = T.StructType().add("part", "string").add("file", "string").add("row", "long")
 """A place: the names of a part and of a file in it, which no other file has, and the number of a row, from 0 on."""
 _FEW: Final = 1_000_000
@@ -105,6 +106,7 @@ class ParquetSink(MergingSink):
     format = "parquet"
     reserved = PARQUET
     few_bytes = history_bytes = SMALL
+    key_bytes = 1 << 26
     alters = False  # files have columns by name: one that is dropped and added again would have its former values
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
@@ -181,23 +183,36 @@ class ParquetSink(MergingSink):
             is_free = before is not None or self.existing(spark, dataset) is None
             return _PartFiles(self, dataset, schema, codec, None, before) if is_free else None
         assert before is not None
-        if use is FilesUse.OVERWRITE:
+        if use is FilesUse.OVERWRITE and (small := self._small_files(before, schema)):
             files = _PartFiles(self, dataset, schema, codec, None, before)
-            files.present = self._small_files(before, schema)
-            return files if files.present else None
+            files.present = small
+            return files
         kinds = from_arrow_schema(schema, prefer_timestamp_ntz=True)
         parts, stored = Parts.of(dataset), StructType.fromJson(dataset.details["schema"])
+        parts = replace(parts, rows=self.row_count(parts.path)) if parts.rows is None else parts
         has_same = [(each.name, each.dataType) for each in stored] == [(each.name, each.dataType) for each in kinds]
-        is_merged = not has_same or self._first_merged(parts, False) < len(parts.paths)
-        return None if is_merged else _PartFiles(self, dataset, schema, codec, parts, dataset)
+        is_merged = not has_same or self._first_merged(parts, use is FilesUse.OVERWRITE) < len(parts.paths)
+        if is_merged:
+            return None
+        files = _PartFiles(self, dataset, schema, codec, parts, dataset)
+        if use is FilesUse.OVERWRITE:
+            files.add_to(self._files(parts.paths), [each.name for each in self._files(parts.deleted)])
+        return files
 
     def _small_files(self, dataset: Dataset, schema: pa.Schema) -> list[PresentFile]:
         """Return the files of a small table that has a base alone, and these columns; none for any other."""
         parts, stored = Parts.of(dataset), {field["name"] for field in dataset.details["schema"]["fields"]}
-        if parts.changes or stored != {*schema.names}:
-            return []
-        found = self.warehouse.store.files(parts.path)
-        return [PresentFile(f"{parts.path}/{name}", size) for name, size in found.items() if not name.startswith("_")]
+        found = [] if parts.changes or stored != {*schema.names} else self._files([parts.path])
+        return found if sum(each.size for each in found) <= SMALL else []
+
+    def _files(self, paths: Iterable[str]) -> list[PresentFile]:
+        """Return the files of directories; places call each by its name, and that of its part."""
+        return [
+            PresentFile(f"{path}/{name}", size, f"{path.rpartition('/')[2]}/{name}")
+            for path in paths
+            for name, size in self.warehouse.store.files(path).items()
+            if not name.startswith("_")
+        ]
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return what is in the directory of a dataset and is not called as parts are."""
@@ -322,7 +337,7 @@ class ParquetSink(MergingSink):
             most: The number of these places, or more.
         """
         parts, names = Parts.of(dataset), _place_names(dataset)
-        parts = replace(parts, rows=self._row_count(parts.path)) if parts.rows is None else parts
+        parts = replace(parts, rows=self.row_count(parts.path)) if parts.rows is None else parts
         first = self._first_merged(parts, matches is not None)
         kept, merged = parts.paths[:first], parts.paths[first:]
         places = None if matches is None else _as_places(matches, names)
@@ -345,7 +360,7 @@ class ParquetSink(MergingSink):
             places = places.where(of_kept) if merged else places
             places_path = f"{path}{_DELETED}"
             places.coalesce(1).write.mode("overwrite").parquet(f"{self.warehouse.path}/{places_path}")
-            if count := self._row_count(places_path):
+            if count := self.row_count(places_path):
                 deleted[places_path] = count
             else:
                 self.warehouse.store.remove(places_path)
@@ -377,7 +392,7 @@ class ParquetSink(MergingSink):
         parts = Parts.of(dataset)
         if not parts.deleted or (most is not None and self._size(parts.path) + sum(parts.changes.values()) > most):
             return None
-        rows = self._row_count(parts.path) if parts.rows is None else parts.rows
+        rows = self.row_count(parts.path) if parts.rows is None else parts.rows
         if parts.places * _SHARE_OF_MAINTENANCE < rows:
             return None
         path = f"{self.path(dataset)}{_WHOLE}{uuid4().hex[:8]}"
@@ -397,7 +412,7 @@ class ParquetSink(MergingSink):
             return 0
         return first_merged(sizes, parts.places, parts.rows or 0)
 
-    def _row_count(self, path: str) -> int:
+    def row_count(self, path: str) -> int:
         """Return the number of rows of the files in a directory, as they say themselves."""
         found, store = 0, self.warehouse.store
         for name in store.files(path):
@@ -455,7 +470,7 @@ class ParquetSink(MergingSink):
         """Yield the directories of parts of a dataset, each with the number of its batch, and what follows that."""
         for name in self.warehouse.store.folders(dataset.directory):
             if (part := _PART.fullmatch(name)) is not None:
-                yield f"{dataset.directory}/{name}", int(part[1]), part[2] or ""
+                yield f"{dataset.directory}/{name}", int(part[1]), part[2]
 
     def is_small(self, dataset: Dataset) -> bool:
         """Return whether the files are small."""
@@ -480,13 +495,21 @@ class _PartFiles(NewFiles):
         self._sink, self._dataset, self._parts, self._before = sink, dataset, parts, before
         sink.remove_left_rows(before or dataset)
 
+    def add_to(self, present: Sequence[PresentFile], deleted: Sequence[str]) -> None:
+        """Take the files of the table, and the names of those of its deleted places, to which another one may come."""
+        self.present = [each._replace(deletes=tuple(deleted)) for each in present]
+        self.deletes = DeletesFile(f"{self.folder}{_DELETED}/part-0.parquet", to_arrow_schema(_PLACES))
+
     def commit(self, files: Mapping[str, int], deletes: Mapping[str, int] | None = None) -> Dataset:
-        """Return the dataset with its new part."""
+        """Return the dataset with its new part, and the places that are deleted."""
         if self._parts is None:
             kinds = from_arrow_schema(self.schema, prefer_timestamp_ntz=True)
             return self._sink.replaced(self._dataset, kinds, self._before, self.folder)
-        changes = {**self._parts.changes, self.folder: sum(files.values())}
-        parts = replace(self._parts, changes=changes)
+        changes, deleted = dict(self._parts.changes), dict(self._parts.deleted)
+        changes |= {self.folder: sum(files.values())} if files else {}
+        for path in {name.rpartition("/")[0] for name in deletes or ()}:
+            deleted[path] = self._sink.row_count(path)
+        parts = replace(self._parts, changes=changes, deleted=deleted)
         return self._sink.noted(self._dataset, self._dataset.details["schema"], parts, self._before)
 
 

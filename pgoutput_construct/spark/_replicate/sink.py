@@ -233,14 +233,13 @@ class PresentFile(NamedTuple):
     """The names of the files that say which of its rows are gone."""
 
 
-DELETES: Final = pa.schema(
-    [
-        pa.field("file_path", pa.string(), False, {b"PARQUET:field_id": b"2147483546"}),
-        pa.field("pos", pa.int64(), False, {b"PARQUET:field_id": b"2147483545"}),
-    ]
-)
-"""The columns of files of deletes: the address of a file, and the place of a row in it (Iceberg's specification,
-"Position Delete Files")."""
+class DeletesFile(NamedTuple):
+    """A file that says which rows of others are gone."""
+
+    name: str
+    """Its name in the warehouse."""
+    schema: pa.Schema
+    """Its columns: the address of a file, perhaps in parts that a ``/`` separates, and the index of a row in it."""
 
 
 class NewFiles(ABC):
@@ -254,8 +253,8 @@ class NewFiles(ABC):
     """The compression of their pages, by Arrow's name."""
     present: Sequence[PresentFile] = ()
     """The files that they overwrite, which have all present rows."""
-    takes_deletes: bool = False
-    """Whether files can say which rows of ``present`` are gone, instead of overwriting these."""
+    deletes: "DeletesFile | None" = None
+    """The file that can say which rows of ``present`` are gone, instead of overwriting these; None for none."""
 
     @abstractmethod
     def commit(self, files: Mapping[str, int], deletes: Mapping[str, int] | None = None) -> Dataset:
@@ -263,7 +262,7 @@ class NewFiles(ABC):
 
         Args:
             files: The bytes of each, by its name in the warehouse.
-            deletes: Those of files that say which rows are gone (``DELETES``), where the others overwrite nothing.
+            deletes: Those of a file that says which rows are gone, where the others overwrite nothing.
         """
 
 
@@ -527,6 +526,8 @@ class MergingSink(Sink):
     """the most bytes of its files,"""
     history_bytes: ClassVar[int] = 0
     """and of those of a history that is overwritten: a merge leaves files whose rows have all ended."""
+    key_bytes: ClassVar[int] = 0
+    """The most bytes of a table whose rows are found by key, where files say which rows of others are gone."""
 
     def with_most_rows(self, dataset: Dataset, most: int | None) -> Dataset:
         """Return a dataset whose note says how many rows it has at most, where that decides how it is written."""

@@ -4,7 +4,7 @@ A ``SmallTableRule`` says it of a table, and ``SmallTable`` also which changes, 
 ``arrow_writes`` writes them. What is not as simple as that is left to Spark.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.columnar import UNTYPED
 from pgoutput_construct.spark._log_view.added_columns import MARK
@@ -56,6 +56,8 @@ _ROWS: Final = 1 << 18
 """The most rows of a task, and"""
 _MEMORY: Final = 1 << 28
 """the most bytes in memory."""
+_BATCH: Final = 1 << 13
+"""Rows that are in memory, of a file of which some are read."""
 _LEGACY: Final = b"org.apache.spark.legacy"
 """The prefix of keys of a footer by which Spark says that old dates are in the hybrid calendar."""
 
@@ -180,6 +182,14 @@ def _ordered(stored: pa.Table, changes: pa.Table) -> pa.Table:
     return both.take(pa.array(order))
 
 
+def _is_exact(kind: pa.DataType) -> bool:
+    """Return whether values of a type that are equal are the same."""
+    types = pa.types
+    numbers = types.is_integer(kind) or types.is_decimal(kind) or types.is_boolean(kind)
+    times = types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind)
+    return numbers or times or types.is_string(kind) or types.is_binary(kind)
+
+
 def _lacks_key_value(events: pa.Table, name: str) -> bool:
     """Return whether an old row that was sent has no value in a column of its key: PostgreSQL sends none such."""
     before = events["_before"].combine_chunks()
@@ -260,6 +270,24 @@ class SmallTable:
         """
         return (recorded_rows if self.is_history else advanced_rows)(before, changes, self.rule)
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether changes name the keys of their rows, by values of which rows can be found (``keys_of``)."""
+        return any(_is_exact(self.rule.columns.field(name).type) for name in self.rule.keys or ())
+
+    def keys_of(self, changes: pa.Table) -> dict[str, pa.Array]:
+        """Return the values that the key has in changes, before and after them, by the columns of the dataset.
+
+        A column is left out whose equal values may differ, such as -0.0 and 0.0.
+        """
+        before, names = changes["_before"].combine_chunks(), dict(self.named)
+        found = dict[str, pa.Array]()
+        for name in self.rule.keys or ():
+            if _is_exact(self.rule.columns.field(name).type):
+                former = pc.struct_field(before, [before.type.get_field_index(name)])
+                found[names[name]] = pa.concat_arrays([changes[name].combine_chunks(), former]).unique()
+        return found
+
     def to_stored(self, rows: pa.Table) -> pa.Table:
         """Return rows as the dataset has them."""
         names, stored_names = zip(*self.named, strict=True)
@@ -297,13 +325,60 @@ def read_files(
         with store.explained("cannot be read", name), store.open(name) as file:
             if file.size() > most:
                 return None
-            parquet = pq.ParquetFile(pa.BufferReader(file.read_buffer()), coerce_int96_timestamp_unit="us")
-        rows += parquet.metadata.num_rows
-        if rows > _ROWS or any(key.startswith(_LEGACY) for key in parquet.metadata.metadata or ()):
-            return None
-        if not _has_columns(parquet.schema_arrow, schema):
+            parquet = _opened(pa.BufferReader(file.read_buffer()), schema)
+        rows += 0 if parquet is None else parquet.metadata.num_rows
+        if parquet is None or rows > _ROWS:
             return None
         parts.append(parquet.read(schema.names).select(schema.names).cast(schema))
+    return _within_memory(parts)
+
+
+def read_rows_of_keys(
+    store: LogStore, name: str, schema: pa.Schema, keys: Mapping[str, pa.Array], deleted: Numbers
+) -> tuple[pa.Table, Flags] | None:
+    """Return the rows of a file that can have some keys, and which these are among all; None as ``read_files``.
+
+    Of most rows the key alone is read.
+
+    Args:
+        store: The store of the file.
+        name: Its name.
+        schema: The columns.
+        keys: Values of columns of the key (``SmallTable.keys_of``).
+        deleted: The indexes of its deleted rows.
+    """
+    parts, start = [schema.empty_table()], 0
+    with store.explained("cannot be read", name), store.open(name) as file:
+        parquet = _opened(file, schema)
+        if parquet is None:
+            return None
+        known = parquet.read([*keys])
+        chosen = np.ones(len(known), np.bool_)
+        for column, values in keys.items():
+            own = known[column]
+            is_one = pc.or_(pc.is_in(own, values.cast(own.type)), pc.is_null(own))  # its value may be in ``_untyped``
+            chosen &= is_one.to_numpy()
+        chosen[deleted] = False
+        for group in range(parquet.num_row_groups):
+            end = start + parquet.metadata.row_group(group).num_rows
+            batches = parquet.iter_batches(_BATCH, [group], schema.names) if chosen[start:end].any() else ()
+            for batch in batches:
+                rows = pa.Table.from_batches([batch]).filter(pa.array(chosen[start : start + len(batch)]))
+                parts.append(rows.select(schema.names).cast(schema))
+                start += len(batch)
+            start = end
+    found = _within_memory(parts)
+    return None if found is None else (found, chosen)
+
+
+def _opened(source: pa.NativeFile, schema: pa.Schema) -> pq.ParquetFile | None:
+    """Return a file that has columns; None for one that is not as they are written now."""
+    found = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+    is_legacy = any(key.startswith(_LEGACY) for key in found.metadata.metadata or ())
+    return None if is_legacy or not _has_columns(found.schema_arrow, schema) else found
+
+
+def _within_memory(parts: Sequence[pa.Table]) -> pa.Table | None:
     found = pa.concat_tables(parts)
     return found if found.nbytes <= _MEMORY else None
 
@@ -341,8 +416,7 @@ def tables_lacking_rows(log: OpenLog, on_missing: OnMissing) -> set[int]:
 def _is_simple(log: OpenLog, step: TableStep, table: Table, summary: ChangeSummary) -> bool:
     """Return whether few rows changed, all told apart by one identity, and nothing else did."""
     return (
-        (step.before is None or not step.before.details.get("changes"))
-        and not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
+        not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
         and summary.changes <= _CHANGES
         and DELETED_AT not in (step.dataset.version.shape.added or ())
         and _has_one_identity(step, table)

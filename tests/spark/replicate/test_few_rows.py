@@ -16,12 +16,13 @@ from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.spark import Retention, maintain, read_current, replicate
-from pgoutput_construct.spark._replicate import delta_sink, read_history, table_write
+from pgoutput_construct.spark._replicate import delta_sink, parquet_sink, read_history, table_write
 from pgoutput_construct.spark._replicate.arrow_writes import ProducedFiles
 from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable
 from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
+from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
 from tests.crashes import Moment, before, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
@@ -273,6 +274,54 @@ def test_deletes_by_position(
     lake.sql(f"DELETE FROM {table} WHERE false")
     maintain(lake, warehouse, retention=Retention(age=0, count=1, grace=0))
     check_equal(lake, shop, warehouse, ["t"])
+
+
+@pytest.mark.parametrize("into", ["parquet", "iceberg"])
+def test_rows_found_by_key(
+    lake: Any, shop: Shop, tmp_path: Path, into: str, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a larger table the rows of changed keys are read, also of one that its type cannot hold, and then deleted."""
+    key = "part smallint, day date, code text, n numeric(9, 2)"
+    shop.execute(
+        f"CREATE TABLE t ({key}, v text, PRIMARY KEY (part, day, code, n))",
+        "INSERT INTO t SELECT i % 7, date '2026-01-01' + i % 50, 'c' || i % 90, i, md5(i::text) "
+        "FROM generate_series(1, 3000) i",
+        "INSERT INTO t VALUES (1, 'infinity', 'c1', 1), (1, '-infinity', 'c1', 1), (1, 'infinity', 'c1', 'NaN')",
+        "CREATE TABLE plain (id int PRIMARY KEY, v text)",
+        "INSERT INTO plain SELECT i, md5(i::text) FROM generate_series(1, 3000) i",
+    )
+    shop.capture(snapshot=True)
+    rounds = (
+        (),
+        ("UPDATE t SET v = 'a' WHERE part = 3 AND n < 90", "UPDATE plain SET v = 'b' WHERE id = 7"),
+        ("UPDATE t SET v = 'i' WHERE day = 'infinity' AND n = 1", "DELETE FROM t WHERE day = '-infinity'"),
+        ("UPDATE t SET part = part + 100 WHERE n BETWEEN 100 AND 120", "UPDATE plain SET id = 0 WHERE id = 7"),
+        ("DELETE FROM t WHERE n < 50", "INSERT INTO t VALUES (3, '2026-01-04', 'c3', 3, 'again')"),
+        (
+            "UPDATE t SET v = v || 'z' WHERE part = 3 AND n < 600",
+            "DELETE FROM plain",
+            "INSERT INTO plain VALUES (7, 'x')",
+        ),
+    )
+    tables, counts = ["public.t", "public.plain"], list[int]()
+    for statements in rounds:
+        shop.execute(*statements)
+        shop.capture()
+        replicate(lake, shop.directory, tmp_path / "small", tables=tables, history=True)
+        overwritten.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(parquet_sink, "SMALL", 0)
+            for sink in (ParquetSink, IcebergSink):
+                patched.setattr(sink, "few_bytes", 0)
+                patched.setattr(sink, "merge", None)
+                patched.setattr(sink, "record", None)
+            replicate(lake, shop.directory, tmp_path / "wh", into, tables, history=True)
+        counts.append(len(overwritten))
+        check_equal(lake, shop, tmp_path / "wh", ["t", "plain"])
+        for name in tables:
+            one, other = (read_history(lake, tmp_path / each, name).toArrow().to_pylist() for each in ("wh", "small"))
+            assert sorted(map(repr, map(dict.items, one))) == sorted(map(repr, map(dict.items, other)))
+    assert counts == [0, 4, 2, 4, 2, 4]  # of each table that changed, and its history
 
 
 @pytest.mark.parametrize("into", LAKES)
