@@ -62,7 +62,7 @@ def takes_fields(
 
 
 def _parameters(options: Callable[..., object]) -> list[inspect.Parameter]:
-    """Return the parameters of a dataclass, with the default that a factory makes in place of the factory."""
+    """Return the parameters of a dataclass, with the default that a factory makes instead of the factory."""
     made = {each.name: each.default_factory() for each in fields(options) if each.default_factory is not MISSING}  # type: ignore[arg-type]
     return [
         parameter.replace(default=made.get(name, parameter.default))

@@ -364,8 +364,8 @@ TABLE_FACTS: Final = CatalogQuery(
         JOIN pg_attribute a ON attrelid = c.oid AND attnum = -1 WHERE relkind <> 'p' GROUP BY root)
     SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident,
     (SELECT json_agg(key.number ORDER BY key.number)
-     FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS key (number, place)
-     WHERE i.indrelid = c.oid AND i.indisvalid AND key.place <= i.indnkeyatts
+     FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS key (number, ordinality)
+     WHERE i.indrelid = c.oid AND i.indisvalid AND key.ordinality <= i.indnkeyatts
      AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident END),
     (SELECT xmin::text::bigint FROM pg_attribute WHERE attrelid = c.oid AND attnum = -1),
     coalesce(leaves.filenodes, '[]'), coalesce(leaves.attached, '[]'), coalesce(leaves.joined, '[]'),

@@ -157,8 +157,8 @@ class _Compaction:
         # Not the newest segment: a capture that resumes reads it.
         groups = list(_groups(listing[:-1], self.limits))
         for group in groups:
-            place = listing.place(group[0].first_seq)
-            self._merge(group, listing[place - 1] if place else None)
+            first = listing.find(group[0].first_seq)
+            self._merge(group, listing[first - 1] if first else None)
         if groups:
             rewrite_manifests(self.store, groups[-1][-1].last_seq)
         self._remove_covered()
@@ -204,7 +204,7 @@ def _groups(segments: Listing, limits: CompactionLimits) -> Iterator[Listing]:
     """Yield runs of segments to merge: consecutive, with the same options."""
     group: list[Segment] = []
     start = rows = payload_bytes = 0
-    for place, segment in enumerate(segments):
+    for index, segment in enumerate(segments):
         rows, payload_bytes = rows + segment.rows, payload_bytes + segment.payload_bytes
         is_full = rows > limits.rows or payload_bytes > limits.payload_bytes
         if group and (is_full or not _may_follow(group[-1], segment)):
@@ -212,7 +212,7 @@ def _groups(segments: Listing, limits: CompactionLimits) -> Iterator[Listing]:
                 yield segments[start : start + len(group)]
             group, rows, payload_bytes = [], segment.rows, segment.payload_bytes
         if _is_small(segment, limits):
-            start = start if group else place
+            start = start if group else index
             group.append(segment)
     if len(group) >= limits.least:
         yield segments[start : start + len(group)]

@@ -1,4 +1,4 @@
-"""What a slot sends of a log, in order: transactions, PREPAREs, and table copies at their places.
+"""What a slot sends of a log, in order: transactions, PREPAREs, and table copies at their positions.
 
 ``timeline`` has the theory: where a copy stands, what it makes superfluous, and prepared transactions.
 """
@@ -39,13 +39,13 @@ class PlacedCopies(NamedTuple):
     seq: int
     """That of the last one."""
     end_lsn: int
-    """Where that transaction ends; its place in the order."""
+    """Where that transaction ends; its position in the order."""
     copies: tuple[TableCopy, ...]
     """The copies that are applied."""
     emptied: Mapping[int, bool]
     """Their tables, by OID, and whether something of each may have been applied before."""
     unserved: tuple[TableCopy, ...] = ()
-    """Those that have this place, and of which transactions have all rows: they are not applied."""
+    """Those that have this position, and of which transactions have all rows: they are not applied."""
 
     @property
     def relation_oids(self) -> set[int]:
@@ -59,7 +59,7 @@ class PlacedCopies(NamedTuple):
 
 
 class DecodingOrder:
-    """What a slot sends of a log: transactions, PREPAREs where it has two phases, and copies at their places.
+    """What a slot sends of a log: transactions, PREPAREs where it has two phases, and copies at their positions.
 
     A million transactions are a table: each becomes an object when it is asked for.
     """
@@ -77,8 +77,8 @@ class DecodingOrder:
         Args:
             rows: Transactions that are one item each, as the index has them (``COLUMNS["transactions"]``).
             others: Items of transactions that were prepared; those of one seq remain in their order.
-            copies: Table copies that have a place.
-            superfluous: The seqs of those that have a place but are not sent, since transactions have all of their
+            copies: Table copies that have a position.
+            superfluous: The seqs of those that have a position but are not sent, since transactions have all of their
                 rows: to send them would empty a table that may have rows which another one had by the same name.
             begun: The seqs from which on the log holds tables without a copy, by OID.
         """
@@ -104,24 +104,24 @@ class DecodingOrder:
         """Put copies before the items at some indexes; those of one index remain in their order."""
         self.copies = [item for _, item in placed]
         numbers = np.arange(len(placed)) + self._first_copy
-        self._codes = np.insert(self._codes, [place for place, _ in placed], numbers)
+        self._codes = np.insert(self._codes, [index for index, _ in placed], numbers)
         self.__dict__.pop("ends", None)
 
     def __len__(self) -> int:
         return len(self._codes)
 
-    def __getitem__(self, place: int) -> EndedTransaction | PlacedCopies:
-        code = int(self._codes[place])
+    def __getitem__(self, index: int) -> EndedTransaction | PlacedCopies:
+        code = int(self._codes[index])
         if code >= self._first_copy:
             return self.copies[code - self._first_copy]
         return self._transaction(code)
 
     def __iter__(self) -> Iterator[EndedTransaction | PlacedCopies]:
-        return (self[place] for place in range(len(self)))
+        return (self[index] for index in range(len(self)))
 
-    def transaction(self, place: int) -> EndedTransaction:
+    def transaction(self, index: int) -> EndedTransaction:
         """Return the item at an index, which is not a copy."""
-        return self._transaction(int(self._codes[place]))
+        return self._transaction(int(self._codes[index]))
 
     def _transaction(self, code: int) -> EndedTransaction:
         if code >= self._rows.num_rows:
@@ -172,24 +172,24 @@ class DecodingOrder:
 
     def placed(self) -> Iterator[tuple[int, PlacedCopies]]:
         """Yield the copies with their indexes."""
-        for place in np.flatnonzero(self._codes >= self._first_copy).tolist():
-            yield place, self.copies[int(self._codes[place]) - self._first_copy]
+        for index in np.flatnonzero(self._codes >= self._first_copy).tolist():
+            yield index, self.copies[int(self._codes[index]) - self._first_copy]
 
     def prepared(self) -> list[tuple[int, int]]:
         """Return the index of each PREPARE, and of its transaction's end: the number of items where it has none."""
         is_other = (self._codes >= self._rows.num_rows) & (self._codes < self._first_copy)
         begun, found = dict[str | None, int](), list[tuple[int, int]]()
-        for place in np.flatnonzero(is_other).tolist():
-            item = self.transaction(place)
+        for index in np.flatnonzero(is_other).tolist():
+            item = self.transaction(index)
             if item.outcome == PREPARED:
-                begun[item.transaction.gid] = place
+                begun[item.transaction.gid] = index
             elif item.outcome == FINISHED and item.transaction.gid in begun:
-                found.append((begun.pop(item.transaction.gid), place))
-        return [*found, *((place, len(self)) for place in begun.values())]
+                found.append((begun.pop(item.transaction.gid), index))
+        return [*found, *((index, len(self)) for index in begun.values())]
 
-    def has_prepared(self, place: int) -> bool:
+    def has_prepared(self, index: int) -> bool:
         """Return whether a transaction is prepared before an item, and ends with it or after it."""
-        return any(prepared < place <= finished for prepared, finished in self.prepared())
+        return any(prepared < index <= finished for prepared, finished in self.prepared())
 
     def contains(self, relation_oid: int, ended: EndedTransaction, without: Collection[int] = ()) -> bool:
         """Return whether a copy that was sent before has what a transaction did to a table.
@@ -223,7 +223,7 @@ class DecodingOrder:
 
 
 class _Placing:
-    """The places of copies among other items: see "Where a table copy stands" in ``timeline``."""
+    """The positions of copies among other items: see "Where a table copy stands" in ``timeline``."""
 
     def __init__(
         self,
@@ -243,14 +243,14 @@ class _Placing:
             if of_table[0].seq not in superfluous and begun.get(oid, _INT64_MAX) > of_table[0].seq
         }
         """The first copies of tables, before which changes are withheld."""
-        places = _places(order, copies)
-        self._places = {copy.seq: places[_key(copy)] for copy in copies}
+        indexes = _indexes_of(order, copies)
+        self._indexes = {copy.seq: indexes[_key(copy)] for copy in copies}
         self._following = {
-            seq: order.transaction(place).seq for seq, place in self._places.items() if place < len(order)
+            seq: order.transaction(index).seq for seq, index in self._indexes.items() if index < len(order)
         }
         """The seq of the transaction after each copy that has one."""
         self._preceding = {
-            seq: order.transaction(place - 1).seq if place else -1 for seq, place in self._places.items()
+            seq: order.transaction(index - 1).seq if index else -1 for seq, index in self._indexes.items()
         }
         """The seq of the transaction before each copy."""
         self._committed = {  # what is prepared is in a copy where its commit is
@@ -288,29 +288,29 @@ class _Placing:
 
     def _items(self, order: DecodingOrder, copies: Sequence[TableCopy]) -> Iterator[tuple[int, PlacedCopies]]:
         groups, end = list[tuple[int, int, list[TableCopy]]](), 0
-        # Of those at one place what is copied later has the later position.
-        for copy in sorted(copies, key=lambda copy: (self._places[copy.seq], copy.snapshot.lsn, copy.seq)):
-            place = self._places[copy.seq]
-            following = order.transaction(place) if place < len(order) else None
-            before = max(end, order.transaction(place - 1).end_lsn or 0) if place else end
+        # Of those at one index what is copied later has the later position.
+        for copy in sorted(copies, key=lambda copy: (self._indexes[copy.seq], copy.snapshot.lsn, copy.seq)):
+            index = self._indexes[copy.seq]
+            following = order.transaction(index) if index < len(order) else None
+            before = max(end, order.transaction(index - 1).end_lsn or 0) if index else end
             found = _end(copy, before, following)
             if found is not None:
                 end = found
-                groups.append((place, end, [copy]))
-            elif groups and groups[-1][0] == place:
+                groups.append((index, end, [copy]))
+            elif groups and groups[-1][0] == index:
                 groups[-1][2].append(copy)
             else:
                 raise ChangeLogError(f"the copy of {full_name(copy)} has no position in the WAL")
-        for place, end, group in groups:
+        for index, end, group in groups:
             sent = tuple(copy for copy in group if copy.seq not in self._superfluous)
             emptied = {
-                copy.relation_oid: place > 0 or self._of_table[copy.relation_oid][0] is not copy for copy in sent
+                copy.relation_oid: index > 0 or self._of_table[copy.relation_oid][0] is not copy for copy in sent
             }
             unserved = tuple(copy for copy in group if copy.seq in self._superfluous)
-            yield place, PlacedCopies(max(copy.seq for copy in group), end, sent, emptied, unserved)
+            yield index, PlacedCopies(max(copy.seq for copy in group), end, sent, emptied, unserved)
 
 
-def _places(order: DecodingOrder, copies: Iterable[TableCopy]) -> dict[tuple[Visibility, Lsn], int]:
+def _indexes_of(order: DecodingOrder, copies: Iterable[TableCopy]) -> dict[tuple[Visibility, Lsn], int]:
     """Return the index of the item before which copies stand: hundreds of tables may be copied under one snapshot."""
     by_key, found = {_key(copy): copy for copy in copies}, dict[tuple[Visibility, Lsn], int]()
     if not by_key:
@@ -320,11 +320,11 @@ def _places(order: DecodingOrder, copies: Iterable[TableCopy]) -> dict[tuple[Vis
     for key, copy in by_key.items():
         # No item before it may end after the snapshot's LSN: at that, or right after the item, the copy ends.
         is_after = np.flatnonzero(copy.visibility.adds(commits, xids) | (order.ends > copy.snapshot.lsn))
-        place = int(is_after[0]) if len(is_after) else len(order)
+        index = int(is_after[0]) if len(is_after) else len(order)
         for first, last in prepared:
-            if first < place <= last:
-                place = first
-        found[key] = place
+            if first < index <= last:
+                index = first
+        found[key] = index
     return found
 
 

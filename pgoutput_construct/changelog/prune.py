@@ -327,8 +327,8 @@ def _first_chunks(index: LogIndex, copies: dict[int, TableCopy]) -> dict[int, in
     sent = index.entries("descriptions")
     chunks = copy_scope(0) - sent["stream_xid"].fill_null(0).to_numpy()
     oids, seqs, found = sent["oid"].to_numpy(), sent["seq"].to_numpy(), dict[int, int]()
-    for place in np.flatnonzero(chunks >= 0).tolist():
-        copy = copies.get(int(oids[place]))
-        if copy is not None and copy.first_chunk <= chunks[place] <= copy.last_chunk:
-            found.setdefault(copy.relation_oid, int(seqs[place]))
+    for row in np.flatnonzero(chunks >= 0).tolist():
+        copy = copies.get(int(oids[row]))
+        if copy is not None and copy.first_chunk <= chunks[row] <= copy.last_chunk:
+            found.setdefault(copy.relation_oid, int(seqs[row]))
     return found

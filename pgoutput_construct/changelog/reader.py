@@ -153,7 +153,7 @@ class ChangeLog:
         """
         if first_seq is not None:
             self.check_kept(first_seq)
-        for segment in self.segments[max(self.segments.place(first_seq or 0), 0) :]:
+        for segment in self.segments[max(self.segments.find(first_seq or 0), 0) :]:
             for entry in table_entries(self.table(segment), segment.name):
                 if entry.seq >= (first_seq or 0) and (copied or entry.snapshot is None):
                     yield entry
@@ -179,7 +179,7 @@ class ChangeLog:
         first, last = self.segments[0].first_seq, self.segments[-1].last_seq
         if not first <= seq <= last:
             raise ChangeLogError(f"{self.store}: there is no entry with seq {seq}: the log has {first} to {last}")
-        return self.segments[self.segments.place(seq)]
+        return self.segments[self.segments.find(seq)]
 
     def events(self) -> Iterator[LogEvent]:
         """Iterate over the events that the capture wrote in addition to the messages."""
@@ -312,15 +312,15 @@ def index_as_of(log: ChangeLog, moment: LogMoment | int) -> LogIndex:
     if isinstance(moment, int):
         moment = LogMoment(moment)
     seq, segment = moment.seq, log.segment(moment.seq)
-    place = log.segments.place(seq)
-    index = log.index.slice(0, place + 1)
-    if _last_settled(log.index.one(place), segment.last_seq) > seq:
-        builder = builder_after(log.segments[:place], _sent(index))
+    segment_index = log.segments.find(seq)
+    index = log.index.slice(0, segment_index + 1)
+    if _last_settled(log.index.one(segment_index), segment.last_seq) > seq:
+        builder = builder_after(log.segments[:segment_index], _sent(index))
         rows = log.table(segment).slice(0, seq - segment.first_seq + 1)
         for part in parts_of(rows, segment.options.layout()):
             builder.add(part)
-        before = index.slice(0, place)
-        index = LogIndex.concat([before, builder.finish(before.complete_lsn if place else 0)])
+        before = index.slice(0, segment_index)
+        index = LogIndex.concat([before, builder.finish(before.complete_lsn if segment_index else 0)])
     if seq == log.index.last_seq and moment.lsn is None:
         return index
     return replace(index, as_of=_as_of(log.index, moment))
@@ -331,10 +331,10 @@ def _as_of(index: LogIndex, moment: LogMoment) -> AsOf:
     seq, lsn, known = moment
     events = [*events_of(index, BEGUN_ANEW)]
     begun = [event.seq for event in events]
-    place = bisect_right(begun, seq)
+    count = bisect_right(begun, seq)
     end = index.last_seq + 1 if known is None else known + 1
-    history = range([0, *begun][place], min([*begun, end][place], end))
-    voids = ((event, event.details["void_after"]) for event in events[:place])
+    history = range([0, *begun][count], min([*begun, end][count], end))
+    voids = ((event, event.details["void_after"]) for event in events[:count])
     lost = tuple((event.seq, after, int(event.lsn)) for event, after in voids if after is not None)
     if lsn is not None:
         return AsOf(index, seq, lsn, lsn, history, lost)

@@ -22,27 +22,27 @@ Where a table copy stands
     that it does contain (``contained``) is not applied to this table; all other changes of that commit are.
     A copy needs a position in the WAL of its own there: a client says what it has by LSNs alone. It gets the snapshot's
     LSN, or the first one after the end of the item before it: the commit record of the item after it is larger than
-    that, so there is room. Where more copies stand at one place than there are LSNs before the end of the next item,
-    the last ones share a transaction. This position depends on what precedes the copy, and on the snapshot, not on
-    where segments begin or on what is appended: it is the same after a compaction, and while the log grows.
-    A copy under the snapshot of a new slot may be complete before the stream has come to it: it has its place when the
-    log is complete up to its snapshot.
+    that, so there is room. Where more copies stand before the same item than there are LSNs before its end, the last
+    ones share a transaction. This position depends on what precedes the copy, and on the snapshot, not on where
+    segments begin or on what is appended: it is the same after a compaction, and while the log grows.
+    A copy under the snapshot of a new slot may be complete before the stream has come to it: it has its position when
+    the log is complete up to its snapshot.
 
 What a copy makes superfluous
     Before its first copy a table has changes of rows that nobody has: an UPDATE finds nothing, and what an INSERT adds
-    is in the copy, too. So changes before the place of the first copy are withheld for its table; only for a client
+    is in the copy, too. So changes before the position of the first copy are withheld for its table; only for a client
     that was sent some before the copy was complete is the table emptied. Not so where the log holds a table from its
     first row on without a copy, since it was created or emptied while it was captured (``begun_without_copy()``): then
     all changes are sent, and the table is emptied when its copy comes, as for each later copy. A client that retains
     rows which the source has deleted gets all changes, and a copy only where it follows none.
 
-Why a client may have passed the place of a copy
+Why a client may have passed the position of a copy
     A copy becomes complete when the stream has passed ``sees_until``, or later, once all rows are in the log. By then a
-    client that follows the log has been sent commits after the copy's place, and has confirmed their LSNs, and those of
-    keepalives, up to which nothing else ended. A copy at an LSN before these would never be sent; and no LSN after them
-    can be the copy's own: the LSN of a keepalive is the end of a segment, which no longer exists after a compaction. So
-    the client gets the copy out of order: the table is emptied, then come the rows, then the changes of this table
-    after the place are repeated, all in one transaction at the LSN that the client has reached
+    client that follows the log has been sent commits after the copy's position, and has confirmed their LSNs, and those
+    of keepalives, up to which nothing else ended. A copy at an LSN before these would never be sent; and no LSN after
+    them can be the copy's own: the LSN of a keepalive is the end of a segment, which no longer exists after a
+    compaction. So the client gets the copy out of order: the table is emptied, then come the rows, then the changes of
+    this table after the position are repeated, all in one transaction at the LSN that the client has reached
     (``publisher/_feed/cursor.py``). By that LSN alone nobody knows whether the client has the copy: its slot notes the
     seq of the last copy that it has (``Slot.copied``).
 
@@ -61,7 +61,7 @@ Lost histories
 
 Where the log was pruned
     It begins with a later seq, and all that ended before an LSN is gone. A copy that needs a commit before that LSN
-    (``TableCopy.since_lsn``) has no place: what is left does not make the table of its rows.
+    (``TableCopy.since_lsn``) has no position: what is left does not make the table of its rows.
 """
 
 from collections import defaultdict
@@ -126,7 +126,7 @@ __all__ = [
 ]
 
 NOTHING_ENDED: Final = -(2**63)
-"""In place of the last end in a segment (``last_ends``)."""
+"""Instead of the last end in a segment (``last_ends``)."""
 _INT64_MAX: Final = 2**63 - 1
 _CHUNKS: Final = 64
 """Arrow chunks of the transactions, above which they are put together."""
@@ -215,20 +215,20 @@ class Timeline:
         is_reached = complete >= self._lsns[0]
         chosen = is_reached.copy()
         chosen[list(self._events)] = True
-        for place in np.flatnonzero(chosen & (firsts <= until) & (lasts > after)).tolist():
-            found = [*self._events.get(place, ())]
-            if is_reached[place]:
-                found += self._sent(place)
+        for segment_index in np.flatnonzero(chosen & (firsts <= until) & (lasts > after)).tolist():
+            found = [*self._events.get(segment_index, ())]
+            if is_reached[segment_index]:
+                found += self._sent(segment_index)
             yield from (item for seq, item in sorted(found, key=_seq) if after < seq <= until)
 
-    def _sent(self, place: int) -> Iterator[tuple[int, TimelineItem]]:
+    def _sent(self, segment_index: int) -> Iterator[tuple[int, TimelineItem]]:
         """Yield what the stream sent of the slice in a segment, with the seqs, in any order."""
         if ItemKind.TRANSACTION in self._kinds:
-            yield from ((each.seq, each) for each in self._transactions(slice(place, place + 1)))
-        if ItemKind.PREPARED in self._kinds and place in self._segments_of_prepares:
-            yield from ((each.seq, each) for each in self._prepared(place))
+            yield from ((each.seq, each) for each in self._transactions(slice(segment_index, segment_index + 1)))
+        if ItemKind.PREPARED in self._kinds and segment_index in self._segments_of_prepares:
+            yield from ((each.seq, each) for each in self._prepared(segment_index))
         if ItemKind.MESSAGE in self._kinds and self._oids is None:
-            yield from ((each.seq, each) for each in self._messages(place))
+            yield from ((each.seq, each) for each in self._messages(segment_index))
 
     def _transactions(self, of: slice) -> Iterator[EndedTransaction]:
         rows = committed_transactions(self._log.index.entries("transactions", of), self._lost)
@@ -238,8 +238,8 @@ class Timeline:
             if self._may_have(ended):
                 yield ended
 
-    def _prepared(self, place: int) -> Iterator[EndedTransaction]:
-        for seq, prepare in _prepares_in(self._log, place, self._read):
+    def _prepared(self, segment_index: int) -> Iterator[EndedTransaction]:
+        for seq, prepare in _prepares_in(self._log, segment_index, self._read):
             known = self._with_gids.get((said(prepare, "xid"), said(prepare, "gid")))
             if known is not None:
                 ended = _prepared(seq, prepare, known)
@@ -248,8 +248,8 @@ class Timeline:
                 if is_chosen and not _is_void(ended, self._lost) and self._may_have(ended):
                     yield ended
 
-    def _messages(self, place: int) -> Iterator[LogicalMessage]:
-        for seq, message in _messages_in(self._log, place, [Message.TAG[0]], self._read):
+    def _messages(self, segment_index: int) -> Iterator[LogicalMessage]:
+        for seq, message in _messages_in(self._log, segment_index, [Message.TAG[0]], self._read):
             is_outside = isinstance(message, Message) and not message.flags & MessageFlags.TRANSACTIONAL
             if isinstance(message, Message) and is_outside and self._lsns[0] <= message.lsn <= self._lsns[1]:
                 yield LogicalMessage(seq, message)
@@ -262,7 +262,7 @@ class Timeline:
             is_within = self._lsns[0] <= row.lsn <= self._lsns[1] and self._times[0] <= row.time <= self._times[1]
             item = self._event(row) if is_within else None
             if item is not None:
-                found[self._log.segments.place(row.seq)].append((row.seq, item))
+                found[self._log.segments.find(row.seq)].append((row.seq, item))
         return found
 
     def _event(self, row: EventRow) -> TimelineItem | None:
@@ -314,7 +314,7 @@ class TimelineFollower:
         self._moment = moment or LogMoment(_INT64_MAX)
         self._generation = 0
         self.copies: list[TableCopy] = []
-        """The copies that have a place."""
+        """The copies that have a position."""
         self.begins = Lsn(0)
         """What ended up to this LSN was pruned."""
         self._clear([], 0)
@@ -336,16 +336,16 @@ class TimelineFollower:
         is_other = (lost, first_seq) != (self._lost, self._first_seq)
         if is_other:
             self._clear(lost, first_seq)
-        first = max(log.segments.place(self._next_seq), 0)
+        first = max(log.segments.find(self._next_seq), 0)
         index = log.index.slice(first)
         self._rows = pa.concat_tables([self._rows, self._new(index)])
         if self._rows["seq"].num_chunks > _CHUNKS:
             self._rows = self._rows.combine_chunks()
-        self._unread += [log.segments[first + place].first_seq for place in _segments_with_gids(index)]
+        self._unread += [log.segments[first + offset].first_seq for offset in _segments_with_gids(index)]
         self._open = [row for row in log.index.open.to_pylist() if row["gid"] is not None and row["since"] is None]
         self._next_seq = log.segments[-1].last_seq + 1
         self.begins = read_pruned(log.store).lsn
-        copies = self._with_places(present_copies(log.index), log.complete_lsn)
+        copies = self._with_positions(present_copies(log.index), log.complete_lsn)
         self._generation += is_other or copies != self.copies
         self.copies = copies
 
@@ -354,8 +354,8 @@ class TimelineFollower:
         is_new = pc.and_(pc.greater_equal(rows["seq"], self._next_seq), pc.less_equal(rows["seq"], self._moment.seq))
         return rows.filter(pc.and_(is_new, pc.not_equal(rows["outcome"], ABORTED)))
 
-    def _with_places(self, copies: Iterable[TableCopy], complete_lsn: int) -> list[TableCopy]:
-        """Return the copies whose places are known, not of what was pruned, or lost."""
+    def _with_positions(self, copies: Iterable[TableCopy], complete_lsn: int) -> list[TableCopy]:
+        """Return the copies whose positions are known, not of what was pruned, or lost."""
         placed = takewhile(lambda copy: copy.snapshot.lsn <= complete_lsn, copies)
         last_seq, lsn, end = self._moment
         seqs = range(_INT64_MAX if end is None else end + 1)
@@ -390,7 +390,7 @@ class TimelineFollower:
     def _two_phase(self, rows: Iterable[Mapping[str, Any]], two_phase_at: int) -> Iterator[EndedTransaction]:
         """Yield the items of transactions that were, or are, prepared."""
         for seq in self._unread:
-            for at, message in _prepares_in(self._log, self._log.segments.place(seq)):
+            for at, message in _prepares_in(self._log, self._log.segments.find(seq)):
                 self._prepares[said(message, "xid"), said(message, "gid")] = at, message
         self._unread = []
         for row in rows:
@@ -403,17 +403,17 @@ class TimelineFollower:
 
 
 def _prepares_in(
-    log: ChangeLog, place: int, read: Callable[[Segment], pa.Table] | None = None
+    log: ChangeLog, segment_index: int, read: Callable[[Segment], pa.Table] | None = None
 ) -> Iterator[tuple[int, PgoutputMessage]]:
     """Yield the PREPAREs of a segment, given its index, with their seqs; ``read`` reads it."""
-    return _messages_in(log, place, _PREPARES, read or log.table)
+    return _messages_in(log, segment_index, _PREPARES, read or log.table)
 
 
 def _messages_in(
-    log: ChangeLog, place: int, tags: Sequence[int], read: Callable[[Segment], pa.Table]
+    log: ChangeLog, segment_index: int, tags: Sequence[int], read: Callable[[Segment], pa.Table]
 ) -> Iterator[tuple[int, PgoutputMessage]]:
     """Yield the messages of a segment that have one of some tags, with their seqs; raise ChangeLogError for damage."""
-    segment = log.segments[place]
+    segment = log.segments[segment_index]
     table = read(segment)
     layout = segment.options.layout()
     for entry in table_entries(table.filter(pc.is_in(table["tag"], pa.array(tags, table["tag"].type))), segment.name):
@@ -437,9 +437,9 @@ def last_ends(index: LogIndex, by: str) -> Numbers:
     """
     latest = np.full(len(index), NOTHING_ENDED, np.int64)
     for first, part in index.parts():
-        transactions, places = part.located("transactions")
+        transactions, segment_indexes = part.located("transactions")
         # Without the option streaming=parallel an abort does not say its LSN, nor its time.
-        np.maximum.at(latest, first + places, transactions[by].fill_null(NOTHING_ENDED).to_numpy())
+        np.maximum.at(latest, first + segment_indexes, transactions[by].fill_null(NOTHING_ENDED).to_numpy())
     return np.maximum(latest, index.table["complete_lsn"].to_numpy()) if by == "end_lsn" else latest
 
 
@@ -482,10 +482,10 @@ def lsn_before(index: LogIndex, time: Timestamp) -> Lsn | None:
     lost = lost_histories(index)
     commits = commit_stats(index, lost)
     found = list[int]()
-    for place in np.flatnonzero((commits["commits"] > 0) & (commits["most_time"] > int(time))).tolist():
-        if found and int(commits["least_lsn"][place]) >= min(found):
+    for segment_index in np.flatnonzero((commits["commits"] > 0) & (commits["most_time"] > int(time))).tolist():
+        if found and int(commits["least_lsn"][segment_index]) >= min(found):
             continue
-        later = committed_transactions(index.one(place).transactions, lost)
+        later = committed_transactions(index.one(segment_index).transactions, lost)
         found.append(pc.min(later.filter(pc.greater(later["commit_time"], int(time)))["commit_lsn"]).as_py())
     return Lsn(min(found) - 1) if found else None
 
@@ -502,8 +502,8 @@ def seq_until(index: LogIndex, until: Lsn | Timestamp) -> int:
         return index.last_seq
     lost = lost_histories(index)
     latest = commit_stats(index, lost)["most_lsn"]
-    for place in np.flatnonzero(latest > int(lsn)).tolist():
-        later = committed_transactions(index.one(place).transactions, lost)
+    for segment_index in np.flatnonzero(latest > int(lsn)).tolist():
+        later = committed_transactions(index.one(segment_index).transactions, lost)
         return int(pc.min(later.filter(pc.greater(later["commit_lsn"], int(lsn)))["seq"]).as_py()) - 1
     return index.last_seq
 
@@ -557,8 +557,8 @@ def _segments_with_gids(index: SegmentIndex) -> list[int]:
     """Return the indexes of the segments in which a transaction may be prepared."""
     found = set[int]()
     for name in ("transactions", "open"):
-        rows, places = index.located(name)
-        found.update(np.asarray(places)[rows["gid"].is_valid().to_numpy()].tolist())
+        rows, segment_indexes = index.located(name)
+        found.update(np.asarray(segment_indexes)[rows["gid"].is_valid().to_numpy()].tolist())
     return sorted(found)
 
 

@@ -125,9 +125,9 @@ class _Verification:
     def _segments(self, segments: list[Segment]) -> None:
         """Compare each index with one that is built again from the rows."""
         builder: IndexBuilder | None = IndexBuilder()
-        open_xid, next_seq, place = NO_XID, 0, 0
-        while place < len(segments):
-            segment = segments[place]
+        open_xid, next_seq, segment_index = NO_XID, 0, 0
+        while segment_index < len(segments):
+            segment = segments[segment_index]
             if segment.first_seq != next_seq:
                 self._lost.append(range(next_seq, segment.first_seq))
                 builder = None
@@ -135,13 +135,13 @@ class _Verification:
                 table, stored = read_segment(segment), index_of(segment)
                 after = _builder_after(segment, segments) if builder is None else builder
             except MissingFileError as error:
-                segments, place = self._listed_again(segment, error)
+                segments, segment_index = self._listed_again(segment, error)
                 next_seq = segment.first_seq
                 continue
             except ChangeLogError as error:
                 self.problem(str(error))
                 self._lost.append(range(segment.first_seq, segment.last_seq + 1))
-                builder, next_seq, place = None, segment.last_seq + 1, place + 1
+                builder, next_seq, segment_index = None, segment.last_seq + 1, segment_index + 1
                 continue
             self._compare_statistics(segment, table)
             if builder is not None:
@@ -149,7 +149,7 @@ class _Verification:
                 self._compare(segment, stored, index)
             else:  # after a gap: the next one is built upon this one's stored index
                 builder, open_xid = after, NO_XID
-            next_seq, place = segment.last_seq + 1, place + 1
+            next_seq, segment_index = segment.last_seq + 1, segment_index + 1
             self.found = replace(self.found, checked=self.found.checked + 1, rows=self.found.rows + segment.rows)
             self.on_progress(self.found)
 
@@ -159,12 +159,12 @@ class _Verification:
         A segment that begins earlier is not compared, since its rows before were added to the builder already.
         """
         segments = self._listed()
-        place = bisect_left(segments, missing.first_seq, key=lambda segment: segment.last_seq)
-        is_lost = place < len(segments) and segments[place].name == missing.name
-        if is_lost or place == len(segments):
+        segment_index = bisect_left(segments, missing.first_seq, key=lambda segment: segment.last_seq)
+        is_lost = segment_index < len(segments) and segments[segment_index].name == missing.name
+        if is_lost or segment_index == len(segments):
             self.problem(str(error))
-        self.found = replace(self.found, segments=self.found.checked + len(segments) - place)
-        return segments, place + is_lost
+        self.found = replace(self.found, segments=self.found.checked + len(segments) - segment_index)
+        return segments, segment_index + is_lost
 
     def _compare(self, segment: Segment, stored: SegmentIndex, index: SegmentIndex) -> None:
         if wrong := differences(stored, index, self._lost):
@@ -210,9 +210,9 @@ class _Verification:
                     break
                 if wrong or footer != segment:
                     columns = ", ".join(wrong) or "footer"
-                    place = self.store.path_of(name.name)
+                    path = self.store.path_of(name.name)
                     self.problem(
-                        f"{place}: does not match the footer of {segment.name}: {columns}; remove it: it is a cache"
+                        f"{path}: does not match the footer of {segment.name}: {columns}; remove it: it is a cache"
                     )
 
 
@@ -222,8 +222,8 @@ def _wrong_statistics(metadata: pq.FileMetaData, table: pa.Table) -> list[str]:
     for group in (metadata.row_group(number) for number in range(metadata.num_row_groups)):
         rows = table.slice(first, group.num_rows)
         first += group.num_rows
-        for place, name in enumerate(table.column_names):
-            described, column = group.column(place), rows[name]
+        for column_index, name in enumerate(table.column_names):
+            described, column = group.column(column_index), rows[name]
             is_right = described.path_in_schema == name and described.num_values == len(column)
             if is_right and (said := described.statistics) is not None:
                 least = pc.min_max(column).as_py() if said.has_min_max else {"min": None, "max": None}

@@ -96,14 +96,14 @@ def _read_hex(source: "ByteSource", given: Mapping[str, Any]) -> Iterator[Decode
         if not chosen:
             chosen = _chosen(source, given, line.known)
             session = Session(**chosen)
-        place: dict[str, Any] = {"line": line.number} | ({BEFORE: line.before} if line.before else {})
+        location: dict[str, Any] = {"line": line.number} | ({BEFORE: line.before} if line.before else {})
         read_with = {**chosen, **session.state.parameters}
         try:
             message = session.parse(line.payload)
         except PgoutputError as error:
             doubt = f" (read with {as_arguments(chosen)}: these must be the options of START_REPLICATION)"
             raise PgoutputError(f"{line.location}: {error}{doubt * isinstance(error, DecodeError)}") from error
-        yield Decoded(message, line.payload, read_with, place)
+        yield Decoded(message, line.payload, read_with, location)
 
 
 def _chosen(source: "ByteSource", given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _read_change_log(log: Any, layouts: Mapping[str, Mapping[str, Any]], count: 
     from pgoutput_construct.changelog import explain
 
     for entry in log:
-        place = {
+        location = {
             "seq": entry.seq,
             "wal_start": str(entry.wal_start),
             "send_time": str(entry.send_time),
@@ -140,7 +140,7 @@ def _read_change_log(log: Any, layouts: Mapping[str, Mapping[str, Any]], count: 
         except PgoutputError as error:
             raise explain(entry, error) from error
         count[0] += 1
-        yield Decoded(message, entry.payload, read_with, place)
+        yield Decoded(message, entry.payload, read_with, location)
 
 
 PATIENCE = 8 << 20
@@ -171,9 +171,9 @@ def read_recvlogical(
             message, payload = window.parse(state, number)
         if not state.permits(type(message)):
             raise PgoutputError(f"{window.location(number)}: {_name(message)} outside a stream: its start is missing")
-        place = {"offset": window.offset} | ({BEFORE: [""] * empty} if empty else {})
+        location = {"offset": window.offset} | ({BEFORE: [""] * empty} if empty else {})
         window.skip(len(payload), _name(message), number)
-        yield Decoded(message, payload, {**options, **state.parameters}, place)
+        yield Decoded(message, payload, {**options, **state.parameters}, location)
         state.advance(message)
 
 

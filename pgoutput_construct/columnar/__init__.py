@@ -13,7 +13,7 @@ no Spark.
 - ``decode_plan``: for one Relation: which kernel or reader decodes each column
 - ``table``, ``row_images``: blocks of rows; their new and their old tuples
 - ``kernels``, ``frame_kernels``: generated: the walks over messages and over frames
-- ``column_masks``: what takes the place of values before they are stored
+- ``column_masks``: what replaces values before they are stored
 - ``envelope``, ``copy_format``: frames of a connection, and rows of COPY, to payloads
 - ``batch_arrays``, ``header_columns``, ``row_schema``, ``threads``, ``row_checksums``: what these share
 

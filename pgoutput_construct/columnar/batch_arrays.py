@@ -91,18 +91,18 @@ def words(tags: NDArray[np.uint8], rows: NDArray[np.int64], table: WordTable) ->
 
 
 @kernel
-def _present(places: Any, rows: Any, out: Any) -> int:
+def _present(offsets: Any, rows: Any, out: Any) -> int:
     count = 0
     for row in range(len(rows)):
-        out[row] = places[rows[row]]
+        out[row] = offsets[rows[row]]
         count += out[row] >= 0
     return count
 
 
-def present(places: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+def present(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Return the offsets of some rows' tuples, and the number of rows that have one (not -1)."""
     out = room(len(rows), np.int64)
-    return out, _present(places, rows, out)
+    return out, _present(offsets, rows, out)
 
 
 @kernel
@@ -164,17 +164,17 @@ def scatter(pieces: Sequence[tuple[NDArray[np.int64], pa.Array]], count: int, ta
         return pa.nulls(count, target)
     if len(pieces) == 1 and target.num_fields == 0 and not target.num_buffers > 2 and target.bit_width % 8 == 0:
         return _spread(*pieces[0], count, target)
-    places = np.zeros(count, np.int64)
+    indexes = np.zeros(count, np.int64)
     present = np.zeros(count, np.bool_)
     first = 0
     for rows, array in pieces:
-        places[rows] = np.arange(first, first + len(array))
+        indexes[rows] = np.arange(first, first + len(array))
         present[rows] = True
         first += len(array)
     arrays = [array.cast(target) for _, array in pieces]
     together = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
     validity = bitmap(present)
-    return together.take(pa.Array.from_buffers(pa.int64(), count, [validity, pa.py_buffer(places)]))
+    return together.take(pa.Array.from_buffers(pa.int64(), count, [validity, pa.py_buffer(indexes)]))
 
 
 def _spread(rows: NDArray[np.int64], array: pa.Array, count: int, target: pa.DataType) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Masks: what takes the place of a column's values before they are stored anywhere.
+"""Masks: what replaces a column's values before they are stored anywhere.
 
 A mask works on PostgreSQL's text of a value, so a masked column is a string, whatever its type is at the source. NULL
 stays NULL, and a TOASTed value that was not sent stays unsent.
@@ -108,12 +108,12 @@ class Mask:
         return self.kind is MaskKind.SHA256
 
     def text(self, value: str) -> str | None:
-        """Return what takes the place of a value."""
+        """Return what replaces a value."""
         (found,) = self.values(pa.array([value], pa.string())).to_pylist()
         return None if found is None else str(found)
 
     def values(self, values: pa.Array) -> pa.Array:
-        """Return what takes the place of texts; null for null."""
+        """Return what replaces texts; null for null."""
         if self.kind is MaskKind.NULL:
             return pa.nulls(len(values), pa.string())
         if self.kind is MaskKind.TEXT:

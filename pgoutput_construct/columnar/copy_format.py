@@ -75,16 +75,16 @@ def _copy(target: Any, at: int, data: Any, start: int, size: int) -> None:
 def _put_text(data: Any, at: int, end: int, out: Any, to: int, escaped: Any) -> tuple[int, int]:
     """Write one value of the text format; return the positions after it, -1 in ``data`` if it is malformed."""
     start = to + _HEAD
-    place = start
+    offset = start
     if at + 1 < end and u8(data, at) == _ESCAPE and u8(data, at + 1) == _NULL_MARK:
         put8(out, to, _NULL)
         return at + 2, to + 1
     while at < end:
         if _IS_LITTLE and at + WORD <= end:
-            copy_word(out, place, data, at)
+            copy_word(out, offset, data, at)
             step = _plain_bytes(memory_word(data, at))
             at += step
-            place += step
+            offset += step
             if step == WORD:
                 continue
         byte = u8(data, at)
@@ -95,12 +95,12 @@ def _put_text(data: Any, at: int, end: int, out: Any, to: int, escaped: Any) -> 
             byte = escaped[u8(data, at)] if at < end else 0
             if byte == 0:
                 return -1, to
-        put8(out, place, byte)
+        put8(out, offset, byte)
         at += 1
-        place += 1
+        offset += 1
     put8(out, to, _TEXT)
-    put_length(out, to + 1, place - start)
-    return at, place
+    put_length(out, to + 1, offset - start)
+    return at, offset
 
 
 @kernel

@@ -114,12 +114,12 @@ class BatchIndex:
         """Return the kernels' arguments for some payloads: bytes, bounds, parameters."""
         return (self.data, self.starts[rows], self.ends[rows], *self._parameters_of(rows))
 
-    def given_rows(self, rows: Numbers, places: Numbers) -> Any:
-        """Return what kernels over rows are given: bytes, indexes of payloads, the place of each one's row, parameters.
+    def given_rows(self, rows: Numbers, offsets: Numbers) -> Any:
+        """Return what kernels over rows are given: bytes, indexes of payloads, offsets of their rows, parameters.
 
         The parameters are those of all payloads: the kernels look them up.
         """
-        return (self.data, rows, places, *self._parameters_of(slice(None)))
+        return (self.data, rows, offsets, *self._parameters_of(slice(None)))
 
     def _parameters_of(self, rows: Numbers | slice) -> Any:
         """Return the parameters of some payloads: those that states set, for each; then the others."""
@@ -153,7 +153,7 @@ class BatchIndex:
         listing = self.messages_without_rows(LISTS_TABLES).tolist()
         if not listing:
             return changes, oids
-        found = np.array([place for row in listing for place in self._listed(row)], np.int64).reshape(-1, 2)
+        found = np.array([pair for row in listing for pair in self._listed(row)], np.int64).reshape(-1, 2)
         rows, oids = np.append(changes, found[:, 0]), np.append(oids, found[:, 1])
         order = np.argsort(rows, kind="stable")
         return rows[order], oids[order]

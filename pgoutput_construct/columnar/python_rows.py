@@ -2,8 +2,8 @@
 
 Psycopg's loaders take less time than everything around them, so everything else is done once for many rows: a kernel
 locates the values, Arrow cuts a column into bytes, and a loader is mapped over it. Rows with a value that was not sent,
-or in binary format, are left to ``RowReader``, as are rows that do not fit their Relation: they are few, and there is
-one place that knows what becomes of them.
+or in binary format, are left to ``RowReader``, as are rows that do not fit their Relation: they are few, and what
+becomes of them is decided there alone.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class LoadedRows(NamedTuple):
     old: list[Row | None]
     """The old rows, or only their keys; None if they were not sent."""
     left: Numbers
-    """The places of the rows that were not read: their entries are to be replaced by what ``RowReader`` says."""
+    """The indexes of the rows that were not read: their entries are to be replaced by what ``RowReader`` says."""
 
 
 def load_rows(index: BatchIndex, rows: Numbers, relation: Relation, loader: ValueLoader | None) -> LoadedRows:
@@ -72,8 +72,8 @@ def load_rows(index: BatchIndex, rows: Numbers, relation: Relation, loader: Valu
     for chosen, columns in ((np.flatnonzero(is_key), keys), (np.flatnonzero(~is_key), [*range(len(names))])):
         if len(chosen):
             found, others = _side(_Side(index, rows[chosen], "old", relation, loader), columns)
-            for place, row in zip(chosen.tolist(), found, strict=True):
-                old[place] = row
+            for number, row in zip(chosen.tolist(), found, strict=True):
+                old[number] = row
             left = np.append(left, chosen[others])
     if len({*names}) < len(names):
         left = np.arange(len(rows))
@@ -108,11 +108,11 @@ class _Side:
 
 
 def _side(given: _Side, columns: Sequence[int]) -> tuple[list[Row | None], Numbers]:
-    """Return a row of some columns for each message, None for those without a tuple; and the places of those left."""
+    """Return a row of some columns for each message, None for those without a tuple; and the indexes of those left."""
     index, width = given.index, len(given.relation.columns)
-    places = index.rows[given.side][given.rows]
-    found: list[Row | None] = [None] * len(places)
-    here = np.flatnonzero(places >= 0)
+    offsets = index.rows[given.side][given.rows]
+    found: list[Row | None] = [None] * len(offsets)
+    here = np.flatnonzero(offsets >= 0)
     if not len(here):
         return found, here
     count = len(here)
@@ -121,7 +121,7 @@ def _side(given: _Side, columns: Sequence[int]) -> tuple[list[Row | None], Numbe
     seen, sizes = np.zeros((width, _TAGS), np.int64), np.zeros(width, np.int64)
     (find,) = kernels.TUPLES.values()
     located = find(
-        *index.given_rows(given.rows[here], places[here]),
+        *index.given_rows(given.rows[here], offsets[here]),
         width,
         np.zeros((width, ENTRIES), np.int64),  # no column is decoded on the way
         np.zeros(1, np.uint8),
@@ -153,6 +153,6 @@ def _side(given: _Side, columns: Sequence[int]) -> tuple[list[Row | None], Numbe
         rows = [Row() for _ in range(count)]
     if count == len(found):
         return list(rows), left
-    for place, row in zip(here.tolist(), rows, strict=True):
-        found[place] = row
+    for number, row in zip(here.tolist(), rows, strict=True):
+        found[number] = row
     return found, left

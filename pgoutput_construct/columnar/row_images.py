@@ -46,14 +46,14 @@ class RowImages:
         self.chosen = rows
         """The indexes of the payloads."""
         self.count = len(rows)
-        self.places, self.have = present(index.rows[side], rows)
+        self.offsets, self.have = present(index.rows[side], rows)
         """The offset of each tuple, -1 for none; and the number of rows that have one."""
         self.sparse: Numbers | None = np.flatnonzero(self.present) if 2 * self.have < self.count else None
         """The rows that have a tuple, if these are few."""
         self.rows = slice(None) if self.sparse is None else self.sparse
         """The rows that are walked."""
-        places = self.places[self.rows]
-        self.counts = np.zeros(len(places), np.int32)
+        offsets = self.offsets[self.rows]
+        self.counts = np.zeros(len(offsets), np.int32)
         self.fits = self._walk(columns.plan)
         """Whether the number of values of each row is that of the columns."""
         self.refused: dict[str, dict[int, str]] = {}
@@ -67,10 +67,10 @@ class RowImages:
         """How often each tag occurs in a column, and the total bytes of the values that the walk left."""
         if not self.have:
             return True
-        self.starts, self.lengths, self.tags = _places(columns.width, rows)
+        self.starts, self.lengths, self.tags = _value_arrays(columns.width, rows)
         expected = columns.expected(self.side, self._mean_size)
         self.plan, self.content = lay_out(lines, rows, self._with_limit(expected))
-        given = index.given_rows(chosen, self.places[self.rows])
+        given = index.given_rows(chosen, self.offsets[self.rows])
         found = self.counts, self.tags, self.starts, self.lengths, self.seen, self.sizes
         (find,) = kernels.TUPLES.values()
         fits = find(*given, columns.width, self.plan, np.frombuffer(self.content, np.uint8), *found)
@@ -92,7 +92,7 @@ class RowImages:
     @cached_property
     def present(self) -> NDArray[np.bool_]:
         """Which of the rows have a tuple."""
-        return self.places >= 0
+        return self.offsets >= 0
 
     @cached_property
     def validity(self) -> pa.Buffer | None:
@@ -217,7 +217,7 @@ def _counters(columns: int) -> tuple[Numbers, Numbers]:
     return zeros[:tags].reshape(columns, _TAGS), zeros[tags : tags + columns]
 
 
-def _places(columns: int, rows: int) -> Any:
+def _value_arrays(columns: int, rows: int) -> Any:
     """Return arrays for the offset, length and tag of each value; tags are preset to READ, decoded by the walk."""
     views = room(columns * rows, np.int64), room(columns * rows, np.int32), room(columns * rows)
     views[2].fill(READ)

@@ -115,7 +115,7 @@ def _compiled(function: Callable[..., Any], **settings: bool) -> Any:
         return njit(**settings)(function)
 
 
-def _place(context: Any, builder: Any, array_type: Any, array: Any, at: Any, bits: int) -> Any:
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, bits: int) -> Any:
     """Return a pointer to a word of ``bits`` bits at any byte offset of an array."""
     content = context.make_array(array_type)(context, builder, array)
     return builder.bitcast(builder.gep(content.data, [at]), ir.IntType(bits).as_pointer())
@@ -130,8 +130,8 @@ def _reader(bits: int, swapped: bool = True) -> Any:
 
     def read(typing: Any, data: Any, at: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            place = _place(context, builder, signature.args[0], arguments[0], arguments[1], bits)
-            word = builder.load(place, align=1)
+            pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1], bits)
+            word = builder.load(pointer, align=1)
             if bits > 8 and swapped:
                 word = builder.bswap(word)
             return builder.zext(word, ir.IntType(64)) if bits < 64 else word
@@ -158,9 +158,9 @@ def _writer(bits: int, swapped: bool = False) -> Any:
 
     def write(typing: Any, target: Any, at: Any, number: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            place = _place(context, builder, signature.args[0], arguments[0], arguments[1], bits)
+            pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1], bits)
             number = arguments[2] if bits == 64 else builder.trunc(arguments[2], ir.IntType(bits))
-            builder.store(builder.bswap(number) if swapped else number, place, align=1)
+            builder.store(builder.bswap(number) if swapped else number, pointer, align=1)
             return context.get_dummy_value()
 
         return types.void(target, types.intp, types.int64), build
@@ -201,8 +201,8 @@ def copy_word(typing: Any, target: Any, at: Any, source: Any, start: Any) -> Any
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kinds = signature.args
-        read = _place(context, builder, kinds[2], arguments[2], arguments[3], 8 * WORD)
-        write = _place(context, builder, kinds[0], arguments[0], arguments[1], 8 * WORD)
+        read = _pointer(context, builder, kinds[2], arguments[2], arguments[3], 8 * WORD)
+        write = _pointer(context, builder, kinds[0], arguments[0], arguments[1], 8 * WORD)
         builder.store(builder.load(read, align=1), write, align=1)
         return context.get_dummy_value()
 
@@ -214,11 +214,11 @@ def _prefetch_line(typing: Any, data: Any, at: Any) -> Any:
     """Prefetch the cache line at an offset, which may be outside of the array."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _place(context, builder, signature.args[0], arguments[0], arguments[1], 8)
+        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1], 8)
         word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        builder.call(function, [place, word(0), word(3), word(1)])  # for reading, in all cache levels, data
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+        builder.call(function, [pointer, word(0), word(3), word(1)])  # for reading, in all cache levels, data
         return context.get_dummy_value()
 
     return types.void(data, types.intp), build
@@ -229,7 +229,7 @@ def put_word(typing: Any, target: Any, at: Any, word: Any) -> Any:
     """Write a big-endian word of eight bytes at any byte offset."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = _place(context, builder, signature.args[0], arguments[0], arguments[1], 8 * WORD)
+        write = _pointer(context, builder, signature.args[0], arguments[0], arguments[1], 8 * WORD)
         builder.store(builder.bswap(arguments[2]), write, align=1)
         return context.get_dummy_value()
 
@@ -249,7 +249,7 @@ def prefetch(data: Any, at: int) -> None:
 @kernel
 def find_nul(data: Any, at: int, end: int) -> int:
     """Return the offset of the next NUL, -1 if there is none before ``end``."""
-    for place in range(at, end):
-        if u8(data, place) == 0:
-            return place
+    for offset in range(at, end):
+        if u8(data, offset) == 0:
+            return offset
     return -1

@@ -314,7 +314,7 @@ class CaseWriter:
         in_stream: bool = False,
         needs: tuple[str, ...] = (),
     ) -> None:
-        """Write one message, or bytes in its place; by default with the LSN of the next record."""
+        """Write one message, or bytes instead of it; by default with the LSN of the next record."""
         payload = message if isinstance(message, bytes) else self._build(message, in_stream)
         self.script.append(SendMessage(payload, self.lsn if lsn is None else lsn, unit, needs, self._only))
 

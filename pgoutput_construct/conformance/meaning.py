@@ -70,7 +70,7 @@ class ExpectedChange:
     """The index of the step that sends it."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it; what it has not is left out."""
+        """Return it as JSON has it; absent fields are omitted."""
         shown: dict[str, Any] = {"operation": self.operation} | ({"table": self.table} if self.table else {})
         for name in ("new", "old", "before", "prefix", "content"):
             if (value := getattr(self, name)) is not None:
@@ -91,7 +91,7 @@ class ExpectedChange:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTransaction:
-    """A transaction that a client must report as committed, at its place in the order of the commits."""
+    """A transaction that a client must report as committed, at its position in the order of the commits."""
 
     unit: int
     """The unit that ends with its commit."""

@@ -94,9 +94,9 @@ def _mark(above: Any, below: Any, watched: Freshness) -> None:
         before = event.seconds
         for axes in (above, below):
             axes.axvline(event.seconds, color=_GRAY, linestyle=":", linewidth=1)
-        place = {"xy": (event.seconds, 1.0), "xycoords": above.get_xaxis_transform(), "ha": "center"}
+        anchor = {"xy": (event.seconds, 1.0), "xycoords": above.get_xaxis_transform(), "ha": "center"}
         above.annotate(
-            str(number), **place, xytext=(0, 3 + 10 * level), textcoords="offset points", color=_GRAY, fontsize=8
+            str(number), **anchor, xytext=(0, 3 + 10 * level), textcoords="offset points", color=_GRAY, fontsize=8
         )
         said.append(f"{number}: {event.text}")
     for line, text in enumerate(said):

@@ -123,15 +123,15 @@ class _DemoRun:
     warehouse: Path = field(init=False)
 
     def __post_init__(self) -> None:
-        place = self.options.directory
-        self.log, self.warehouse = place / "changelog", place / "tables"
+        directory = self.options.directory
+        self.log, self.warehouse = directory / "changelog", directory / "tables"
         captured = ["capture", self.server.dsn, str(self.log), "--slot", SLOT, "--publication", PUBLICATION]
         captured += ["--create-slot", "--snapshot", "--two-phase", *(["--binary"] if self.options.binary else [])]
-        self.capture = Supervised(captured, place / "capture.txt")
+        self.capture = Supervised(captured, directory / "capture.txt")
         replicated = ["replicate", str(self.log), "--into", self.options.into, "--warehouse", str(self.warehouse)]
         replicated += ["--master", self.options.master, "--spark", "always"]
-        self.replica = Supervised([*replicated, "--continuous"], place / "replicate.txt")
-        self.rest = Supervised([*replicated, "--once"], place / "replicate.txt")
+        self.replica = Supervised([*replicated, "--continuous"], directory / "replicate.txt")
+        self.rest = Supervised([*replicated, "--once"], directory / "replicate.txt")
         self.watched = Freshness(self.log, self.warehouse)
 
     def run(self) -> None:

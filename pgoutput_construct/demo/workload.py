@@ -200,8 +200,8 @@ def _customer(choose: random.Random) -> list[Any]:
     name = f"{choose.choice(WORDS)} {choose.randint(1, 9999)}"
     rating = choose.choice([None, 0.1, 2.5, float("inf"), float("nan")])
     tags = choose.sample(WORDS, choose.randint(0, 3))
-    place = choose.choice(WORDS)
-    return [name, f"c{choose.randint(1, 9999)}@example.org", choose.randint(-10**6, 10**6) / 100, rating, tags, place,
+    city = choose.choice(WORDS)
+    return [name, f"c{choose.randint(1, 9999)}@example.org", choose.randint(-10**6, 10**6) / 100, rating, tags, city,
             choose.randint(0, 99), choose.choice("abcdé"), choose.choice([0, 40, 9000])]  # fmt: skip
 
 

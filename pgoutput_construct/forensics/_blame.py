@@ -110,8 +110,8 @@ def blame(
         changes = TableChanges(tables, each, segments, known)
         wanted = chosen_key(each, key)
         times = {row.seq: row.time for row in event_rows(opened.index, {COPIED_TABLE})} if changes.copies else {}
-        teller = _Teller(each, wanted, None if column is None else each.column(column), segments, times)
-        found += teller.touches(row_steps(changes, [wanted]))
+        reader = _TouchReader(each, wanted, None if column is None else each.column(column), segments, times)
+        found += reader.touches(row_steps(changes, [wanted]))
     return [touch for _, touch in sorted(found, key=itemgetter(0)) if _is_within(touch, since, until)]
 
 
@@ -154,8 +154,8 @@ def _is_within(touch: RowTouch, since: Lsn | Timestamp | None, until: Lsn | Time
     return (since is None or at(since) >= since) and (until is None or at(until) <= until)
 
 
-class _Teller:
-    """Tells what happened to the rows of one table that had a key."""
+class _TouchReader:
+    """Finds what happened to the rows of one table that had a key."""
 
     def __init__(
         self,
@@ -221,10 +221,10 @@ class _Teller:
             changed=tuple(names[column] for column in columns if column in _changed(step)),
             unchanged=tuple(names[column] for column in (step.sent.unsent if step.sent else ())),
             relation=relation,
-            **self._place(change),
+            **self._source_fields(change),
         )
 
-    def _place(self, change: LoggedChange | TableCopy) -> dict[str, Any]:
+    def _source_fields(self, change: LoggedChange | TableCopy) -> dict[str, Any]:
         """Return where a change comes from, as fields of RowTouch."""
         source = change if isinstance(change, TableCopy) else change.source
         if isinstance(change, TableCopy):

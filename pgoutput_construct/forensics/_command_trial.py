@@ -32,8 +32,8 @@ def command_fails(command: str, timeout: float) -> Callable[[Fixture], bool]:
     """
 
     def fails(trial: Fixture) -> bool:
-        with TemporaryDirectory(prefix="fixture-") as place:
-            path = Path(place) / "fixture.jsonl"
+        with TemporaryDirectory(prefix="fixture-") as directory:
+            path = Path(directory) / "fixture.jsonl"
             trial.save(path)
             if "{dsn}" not in command:
                 return _fails(command.replace("{file}", str(path)), timeout)

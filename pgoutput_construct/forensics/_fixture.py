@@ -256,10 +256,10 @@ class _Cutter:
         if not self._bounds:
             return
         first, last = min(low for low, _ in self._bounds), max(high for _, high in self._bounds)
-        places = range(max(self._log.segments.place(first), 0), self._log.segments.place(last) + 1)
-        for place in places:
-            segment = self._log.segments[place]
-            rows = self._segments.read(place)
+        segment_indexes = range(max(self._log.segments.find(first), 0), self._log.segments.find(last) + 1)
+        for segment_index in segment_indexes:
+            segment = self._log.segments[segment_index]
+            rows = self._segments.read(segment_index)
             seqs = rows["seq"].to_numpy()
             numbers = self._owners(seqs)
             is_sent = rows["snapshot"].is_null().to_numpy() & rows["tag"].is_valid().to_numpy()
@@ -280,8 +280,8 @@ class _Cutter:
         """Return the number of the transaction that each seq is in, -1 for none."""
         if not len(self._firsts):
             return np.full(len(seqs), -1)
-        places = np.searchsorted(self._firsts, seqs, "right") - 1
-        return np.where((places >= 0) & (seqs <= self._lasts[places]), self._numbers[places], -1)
+        span_indexes = np.searchsorted(self._firsts, seqs, "right") - 1
+        return np.where((span_indexes >= 0) & (seqs <= self._lasts[span_indexes]), self._numbers[span_indexes], -1)
 
     def _entry(self, entry: LogEntry, message: m.PgoutputMessage, number: int) -> CutEntry | None:
         if isinstance(message, m.Relation | m.Type):
@@ -316,8 +316,8 @@ _END_TAGS: Final = [cls.TAG[0] for cls in having(*_ENDS)]
 
 def _options(log: ChangeLog, entries: Sequence[CutEntry]) -> dict[str, Any]:
     """Return the options under which the messages were sent; of several those that can send all of them."""
-    segments = {log.segments.place(entry.seq) for entry in entries} or {len(log.segments) - 1}
-    layouts = [log.segments[place].options.layout() for place in segments]
+    segments = {log.segments.find(entry.seq) for entry in entries} or {len(log.segments) - 1}
+    layouts = [log.segments[segment_index].options.layout() for segment_index in segments]
     streaming = [*OPTIONS["streaming"].values]
     return dict(max(layouts, key=lambda layout: (layout["proto_version"], streaming.index(layout["streaming"]))))
 

@@ -1,4 +1,4 @@
-"""Masks: what takes the place of values, so that a stream of production can be given away.
+"""Masks: what replaces values, so that a stream of production can be given away.
 
 The mask ``token`` replaces the n-th distinct value of a kind by the n-th token of its type: 1, 2, 3 for numbers, text1,
 text2 for text, days from 2000-01-01 for dates. Equal values get equal tokens and different ones different tokens, in
@@ -265,4 +265,4 @@ _CONSTANTS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("int4multirange", "int8multirange", "nummultirange"), "{}"),
     **dict.fromkeys(("tsmultirange", "tstzmultirange", "datemultirange"), "{}"),
 }
-"""What takes the place of values of the other types."""
+"""What replaces values of the other types."""

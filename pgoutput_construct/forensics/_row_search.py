@@ -55,7 +55,7 @@ class RowSearch:
         self._are_binary = {column: isinstance(value, Binary) for key in given for column, value in key}
         """The columns of the keys that were given, and whether they are in binary format."""
         self._identities = {tuple(column for column, _ in key) for key in self._keys} | self._table.identities()
-        self._searched = dict.fromkeys(changes.places, 0)
+        self._searched = dict.fromkeys(changes.segment_indexes, 0)
         """How many keys each segment was searched for."""
         self._forms = lru_cache(maxsize=None)(self._form)
 
@@ -65,20 +65,20 @@ class RowSearch:
         Raises:
             PgoutputError: A key is given as text, and rows have it in binary format whose text only the server knows.
         """
-        found, places = set[int](), self._changes.places
+        found, segment_indexes = set[int](), self._changes.segment_indexes
         while any(count < len(self._keys) for count in self._searched.values()):
-            for place in places:
-                found.update(self._search(place))
-            places = places[::-1]
+            for segment_index in segment_indexes:
+                found.update(self._search(segment_index))
+            segment_indexes = segment_indexes[::-1]
         return found
 
-    def _search(self, place: int) -> Iterator[int]:
+    def _search(self, segment_index: int) -> Iterator[int]:
         """Search a segment until it has no other key of these rows."""
-        while self._searched[place] < len(self._keys):
-            keys = [*self._keys][self._searched[place] :]
-            self._searched[place] = len(self._keys)
-            patterns, wanted = self._patterns(place, keys), frozenset(keys)
-            for change in self._changes.candidates(place, patterns):
+        while self._searched[segment_index] < len(self._keys):
+            keys = [*self._keys][self._searched[segment_index] :]
+            self._searched[segment_index] = len(self._keys)
+            patterns, wanted = self._patterns(segment_index, keys), frozenset(keys)
+            for change in self._changes.candidates(segment_index, patterns):
                 if self._is_found(change, wanted):
                     yield change.seq
 
@@ -119,11 +119,11 @@ class RowSearch:
                 others = ((column, value) for column, value in row.items() if value is not None)
                 yield tuple(sorted(others, key=str))
 
-    def _patterns(self, place: int, keys: Collection[RowKey]) -> list[Pattern] | None:
+    def _patterns(self, segment_index: int, keys: Collection[RowKey]) -> list[Pattern] | None:
         """Return the bytes to look for; None if all changes are to be parsed."""
         if len(keys) > _MANY:
             return None
-        is_binary, patterns = self._changes.is_binary(place), list[Pattern]()
+        is_binary, patterns = self._changes.is_binary(segment_index), list[Pattern]()
         for key in keys:
             forms = [self._forms(column, value, is_binary) for column, value in key]
             if not all(forms):

@@ -9,7 +9,7 @@ Which row a change is about
     The old row of the message, or its key, decides; without one the key of the new row, which then did not change.
     A replica identity is unique at each moment: PostgreSQL accepts only an index whose uniqueness is checked at once
     (``indimmediate``). So a row that would get the identity of another one replaces it: the log lacks what removed
-    that. Under FULL several rows may be equal, or keys change places (deferrable constraints): there the whole old row
+    that. Under FULL several rows may be equal, or swap keys (deferrable constraints): there the whole old row
     decides, and of several equal ones the first, which makes no difference.
 """
 
@@ -208,9 +208,9 @@ class RowStates:
     def _remove(self, life: RowLife) -> None:
         key = tuple(life.row.get(column) for column in self._key)
         for lives in (self._by_key.get(key, []), self._others):
-            for place, each in enumerate(lives):
+            for index, each in enumerate(lives):
                 if each is life:
-                    del lives[place]
+                    del lives[index]
                     if not lives and lives is not self._others:
                         del self._by_key[key]
                     return

@@ -3,7 +3,7 @@
 The order
     Changes come in the order of their commits, within a transaction in the order of the stream. A copy of the table
     comes after the transactions that it contains and before all others (``TableCopy.visibility``), which is not quite
-    the order of commits: a commit after the copy's place may be in the copy. For each single row it is, since a
+    the order of commits: a commit after the copy's position may be in the copy. For each single row it is, since a
     transaction that changes a row waits for the one that changed it before, and a snapshot that sees the later one sees
     the earlier one.
 
@@ -40,7 +40,7 @@ __all__ = ["Located", "LoggedChange", "Pattern", "SegmentTables", "TableChanges"
 _TABLES: Final = 2
 """Segments in memory at a time."""
 _OF_COPY: Final = -1
-"""In place of the commit LSN: a copied row."""
+"""Instead of the commit LSN: a copied row."""
 _TRUNCATE: Final = Truncate.TAG[0]
 
 Pattern: TypeAlias = Sequence[Collection[bytes]]
@@ -73,13 +73,13 @@ class SegmentTables:
 
     def __init__(self, log: ChangeLog) -> None:
         self.log = log
-        self.read = lru_cache(_TABLES)(lambda place: log.table(log.segments[place]))
+        self.read = lru_cache(_TABLES)(lambda segment_index: log.table(log.segments[segment_index]))
         """Return a segment by its index."""
 
     def entry(self, seq: int) -> LogEntry | None:
         """Return the message of a seq; None for an event."""
         segment = self.log.segment(seq)
-        row = self.read(self.log.segments.place(seq)).slice(seq - segment.first_seq, 1)
+        row = self.read(self.log.segments.find(seq)).slice(seq - segment.first_seq, 1)
         return next(table_entries(row, segment.name), None)
 
     def origin(self, transaction: EndedTransaction) -> Origin | None:
@@ -127,9 +127,9 @@ class _Committed:
         if not len(self._first):
             none = np.full(len(seqs), -1, np.int64)
             return _Owners(none, none, none, np.zeros(len(seqs), np.bool_))
-        places = np.searchsorted(self._first, seqs, "right") - 1
-        is_inside = (places >= 0) & (seqs <= self._last[places])
-        number, *facts = (column[self._parents[places]] for column in self._facts)
+        span_indexes = np.searchsorted(self._first, seqs, "right") - 1
+        is_inside = (span_indexes >= 0) & (seqs <= self._last[span_indexes])
+        number, *facts = (column[self._parents[span_indexes]] for column in self._facts)
         return _Owners(np.where(is_inside, number, -1), *facts)
 
 
@@ -150,11 +150,11 @@ class Transactions:
         self.get = lru_cache(maxsize=1024)(self._get)
         """Return a transaction by its number."""
 
-    def owners(self, place: int, seqs: Numbers) -> _Owners:
+    def owners(self, segment_index: int, seqs: Numbers) -> _Owners:
         """Return the transactions that seqs of a segment are in, given the index of the segment."""
-        if place not in self._own:
-            self._own[place] = self._add(self._index.one(place).transactions)
-        own, marked = self._own[place].owners(seqs), self._marked.owners(seqs)
+        if segment_index not in self._own:
+            self._own[segment_index] = self._add(self._index.one(segment_index).transactions)
+        own, marked = self._own[segment_index].owners(seqs), self._marked.owners(seqs)
         columns: Any = (np.where(own.number >= 0, *pair) for pair in zip(own, marked, strict=True))
         return _Owners(*columns)
 
@@ -174,7 +174,7 @@ class Located(NamedTuple):
     """Where changes of a table stand, in their order; an entry of each array for each."""
 
     seq: Numbers
-    place: Numbers
+    segment_index: Numbers
     """The index of the segment."""
     stage: Numbers
     """How many copies of the table come before it; those of a copied row include its own."""
@@ -211,40 +211,40 @@ class TableChanges:
         self.table = table
         self._log, self._history = tables.log, tables.history
         self._segments, self._transactions = segments, known
-        rows, places = self._log.index.located("rows")
+        rows, segment_indexes = self._log.index.located("rows")
         is_mine = pc.equal(rows["oid"], table.relation_oid).to_numpy()
-        self.places: list[int] = np.unique(places[is_mine]).tolist()
+        self.segment_indexes: list[int] = np.unique(segment_indexes[is_mine]).tolist()
         """The indexes of the segments that have changes or copied rows of the table."""
         items = Timeline(self._log, {ItemKind.COPY}, relation_oids={table.relation_oid})
         copies = [item for item in items if isinstance(item, TableCopy)]
         self.copies: list[TableCopy] = sorted(copies, key=lambda copy: (copy.snapshot.lsn, copy.seq))
         """The complete copies of the table, in the order of their snapshots."""
 
-    def is_binary(self, place: int) -> bool:
+    def is_binary(self, segment_index: int) -> bool:
         """Return whether a segment, given its index, was captured in binary format."""
-        return self._log.segments[place].options.binary
+        return self._log.segments[segment_index].options.binary
 
-    def candidates(self, place: int, patterns: Collection[Pattern] | None) -> Iterator[LoggedChange]:
+    def candidates(self, segment_index: int, patterns: Collection[Pattern] | None) -> Iterator[LoggedChange]:
         """Yield what a segment has of the table, whether or not it committed: the sources are not to be relied on.
 
         Args:
-            place: The index of the segment, one of ``places``.
+            segment_index: The index of the segment, one of ``segment_indexes``.
             patterns: Only changes whose payloads have one of these, and truncates; None: all.
         """
-        rows = self._rows(place)
+        rows = self._rows(segment_index)
         if patterns is not None:
             rows = rows.filter(pa.array(_has_one(rows, patterns) | (_tags(rows) == _TRUNCATE)))
-        yield from self._parsed(rows, place, {})
+        yield from self._parsed(rows, segment_index, {})
 
-    def within(self, place: int, firsts: Numbers, lasts: Numbers) -> set[int]:
+    def within(self, segment_index: int, firsts: Numbers, lasts: Numbers) -> set[int]:
         """Return the seqs of the changes of a segment that are in some spans.
 
         Args:
-            place: The index of the segment, one of ``places``.
+            segment_index: The index of the segment, one of ``segment_indexes``.
             firsts: The first seq of each span, ascending; spans do not overlap.
             lasts: The last seq of each.
         """
-        seqs: Numbers = self._rows(place)["seq"].to_numpy()
+        seqs: Numbers = self._rows(segment_index)["seq"].to_numpy()
         spans = np.searchsorted(firsts, seqs, "right") - 1
         return {*seqs[(spans >= 0) & (seqs <= lasts[spans])].tolist()}
 
@@ -255,24 +255,24 @@ class TableChanges:
             seqs: Only these; None: all.
         """
         chosen = None if seqs is None else np.array(sorted(seqs), np.int64)
-        places = self.places
+        segment_indexes = self.segment_indexes
         if chosen is not None:
-            starts = self._log.segments.place
-            places = sorted({starts(int(seq)) for seq in chosen} & {*self.places})
-        return Located.concat([self._located(place, chosen) for place in places])
+            starts = self._log.segments.find
+            segment_indexes = sorted({starts(int(seq)) for seq in chosen} & {*self.segment_indexes})
+        return Located.concat([self._located(segment_index, chosen) for segment_index in segment_indexes])
 
     def ordered(self, located: Located) -> Iterator[LoggedChange | TableCopy]:
         """Yield changes in their order, and each copy before its first row; copies without a row among them, too."""
         begun = 0
-        bounds = np.flatnonzero(np.diff(located.place, prepend=-1))
+        bounds = np.flatnonzero(np.diff(located.segment_index, prepend=-1))
         for first, end in pairwise([*bounds.tolist(), len(located.seq)]):
             run = located.take(slice(first, end))
-            place = int(run.place[0])
-            start = self._log.segments[place].first_seq
-            rows = self._segments.read(place).take(pa.array(run.seq - start))
+            segment_index = int(run.segment_index[0])
+            start = self._log.segments[segment_index].first_seq
+            rows = self._segments.read(segment_index).take(pa.array(run.seq - start))
             sources = {seq: self._source(*source) for seq, *source in zip(*_columns(run), strict=True)}
             stages = dict(zip(run.seq.tolist(), run.stage.tolist(), strict=True))
-            for change in self._parsed(rows, place, sources):
+            for change in self._parsed(rows, segment_index, sources):
                 yield from self.copies[begun : stages[change.seq]]
                 begun = max(begun, stages[change.seq])
                 yield change
@@ -281,30 +281,32 @@ class TableChanges:
     def _source(self, commit_lsn: int, owner: int) -> EndedTransaction | TableCopy:
         return self.copies[owner] if commit_lsn == _OF_COPY else self._transactions.get(owner)
 
-    def _rows(self, place: int) -> pa.Table:
-        rows = self._segments.read(place)
+    def _rows(self, segment_index: int) -> pa.Table:
+        rows = self._segments.read(segment_index)
         is_mine = rows["relation_oid"].fill_null(-1).to_numpy() == self.table.relation_oid
         return rows.filter(pa.array(is_mine | (_tags(rows) == _TRUNCATE)))
 
-    def _located(self, place: int, chosen: Numbers | None) -> Located:
-        rows = self._rows(place)
+    def _located(self, segment_index: int, chosen: Numbers | None) -> Located:
+        rows = self._rows(segment_index)
         if chosen is not None:
             rows = rows.filter(pa.array(np.isin(rows["seq"].to_numpy(), chosen)))
         chunks, seqs = rows["snapshot"].fill_null(-1).to_numpy(), rows["seq"].to_numpy()
         is_copied = chunks >= 0
-        return Located.concat([self._copied(place, seqs[is_copied], chunks[is_copied]), self._sent(place, rows)])
+        return Located.concat(
+            [self._copied(segment_index, seqs[is_copied], chunks[is_copied]), self._sent(segment_index, rows)]
+        )
 
-    def _copied(self, place: int, seqs: Numbers, chunks: Numbers) -> Located:
+    def _copied(self, segment_index: int, seqs: Numbers, chunks: Numbers) -> Located:
         owners = np.full(len(seqs), -1, np.int64)
         for number, copy in enumerate(self.copies):
             owners[(chunks >= copy.first_chunk) & (chunks <= copy.last_chunk)] = number
-        found = Located(seqs, np.full(len(seqs), place), owners + 1, np.full(len(seqs), _OF_COPY), owners)
+        found = Located(seqs, np.full(len(seqs), segment_index), owners + 1, np.full(len(seqs), _OF_COPY), owners)
         return found.take(owners >= 0)
 
-    def _sent(self, place: int, rows: pa.Table) -> Located:
+    def _sent(self, segment_index: int, rows: pa.Table) -> Located:
         rows = rows.filter(rows["snapshot"].is_null())
         seqs, xids = rows["seq"].to_numpy(), rows["xid"].fill_null(-1).to_numpy()
-        owners = self._transactions.owners(place, seqs)
+        owners = self._transactions.owners(segment_index, seqs)
         counts = owners.number >= 0
         for number in np.unique(owners.number[counts & owners.has_aborted]).tolist():
             aborted = [*self._transactions.get(number).transaction.aborted]
@@ -312,12 +314,12 @@ class TableChanges:
         stages = np.zeros(len(seqs), np.int64)
         for copy in self.copies:
             stages += copy.visibility.adds(owners.commit_lsn, owners.xid)
-        return Located(seqs, np.full(len(seqs), place), stages, owners.commit_lsn, owners.number).take(counts)
+        return Located(seqs, np.full(len(seqs), segment_index), stages, owners.commit_lsn, owners.number).take(counts)
 
     def _parsed(
-        self, rows: pa.Table, place: int, sources: Mapping[int, EndedTransaction | TableCopy]
+        self, rows: pa.Table, segment_index: int, sources: Mapping[int, EndedTransaction | TableCopy]
     ) -> Iterator[LoggedChange]:
-        segment, oid = self._log.segments[place], self.table.relation_oid
+        segment, oid = self._log.segments[segment_index], self.table.relation_oid
         layout = segment.options.layout()
         for entry in table_entries(rows, segment.name):
             options = {**layout, **entry.states}
@@ -332,8 +334,8 @@ class TableChanges:
                 yield LoggedChange(entry.seq, entry.wal_start, op, message, entry.payload, options, description, source)
 
     def _description(self, entry: LogEntry) -> Description:
-        place = self._history.index(self.table.relation_oid, entry.seq, entry.scope)
-        return self._history.descriptions[place]
+        index = self._history.index(self.table.relation_oid, entry.seq, entry.scope)
+        return self._history.descriptions[index]
 
 
 def _columns(located: Located) -> Iterator[list[int]]:

@@ -248,9 +248,10 @@ class _Undo:
         first, last = rows["first_seq"].to_numpy(), rows["last_seq"].to_numpy()
         if not len(self._firsts):
             return []
-        places = np.searchsorted(self._firsts, last, "right") - 1
+        span_indexes = np.searchsorted(self._firsts, last, "right") - 1
         latest = np.maximum.accumulate(self._lasts)
-        oids: list[int] = np.unique(rows["oid"].to_numpy()[(places >= 0) & (latest[places] >= first)]).tolist()
+        overlaps = (span_indexes >= 0) & (latest[span_indexes] >= first)
+        oids: list[int] = np.unique(rows["oid"].to_numpy()[overlaps]).tolist()
         return [oid for oid in oids if self._wanted is None or oid in self._wanted]
 
     def _is_selected(self, change: LoggedChange) -> bool:
@@ -284,11 +285,11 @@ class _Undo:
     def _own(self, changes: TableChanges) -> list[LoggedChange]:
         """Return the changes of a table in the transactions."""
         seqs = set[int]()
-        for place in changes.places:
-            segment = self._log.segments[place]
+        for segment_index in changes.segment_indexes:
+            segment = self._log.segments[segment_index]
             span = int(np.searchsorted(self._lasts, segment.first_seq))
             if span < len(self._firsts) and self._firsts[span] <= segment.last_seq:
-                seqs |= changes.within(place, self._firsts, self._lasts)
+                seqs |= changes.within(segment_index, self._firsts, self._lasts)
         ordered = changes.ordered(changes.locate(seqs))
         return [each for each in ordered if isinstance(each, LoggedChange) and self._is_selected(each)]
 

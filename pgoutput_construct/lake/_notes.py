@@ -358,7 +358,7 @@ class Warehouse:
             return None
         try:
             if note_name(note.directory) != name:
-                raise ValueError(f"it is that of {note.directory!r}")
+                raise ValueError(f"the note belongs to {note.directory!r}")
             return Dataset(note.directory, note.version(note.shape), note.details, note.is_history)
         except ValueError as error:
             raise PgoutputError(f"{self.store.path_of(name)}: {what}: {error}; {remedy}") from None

@@ -1,7 +1,7 @@
 """The directories of a table of Parquet, as its note names them, and their rows in Arrow.
 
-``spark/_replicate/parquet_sink`` has the theory: rows are in a base and in parts of changes, without those whose places
-are listed as deleted.
+``spark/_replicate/parquet_sink`` has the theory: rows are in a base and in parts of changes, without those whose
+positions are listed as deleted.
 """
 
 import re
@@ -39,8 +39,8 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
 
 _DECIMAL: Final = re.compile(r"decimal\(([1-9]|[12]\d|3[0-8]), ?(\d\d?)\)")
 
-_PLACES: Final = pa.schema([("file", pa.string()), ("row", pa.int64())])
-"""Deleted places: the names of files, and the numbers of rows in them, from 0 on."""
+_POSITIONS: Final = pa.schema([("file", pa.string()), ("row", pa.int64())])
+"""Deleted positions: the names of files, and the numbers of rows in them, from 0 on."""
 
 
 _Details = TypeVar("_Details")
@@ -73,7 +73,7 @@ class Parts:
     changes: Mapping[str, int] = field(default_factory=dict)
     """Those of the parts of changes in their order, and the bytes of each."""
     deleted: Mapping[str, int] = field(default_factory=dict)
-    """Those of deleted places, and the number of these in each."""
+    """Those of deleted positions, and the number of these in each."""
 
     @classmethod
     def of(cls, dataset: Dataset) -> Self:
@@ -86,8 +86,8 @@ class Parts:
         return (self.path, *self.changes)
 
     @property
-    def places(self) -> int:
-        """The number of deleted places."""
+    def deleted_positions(self) -> int:
+        """The number of deleted positions."""
         return sum(self.deleted.values())
 
     @property
@@ -116,12 +116,12 @@ def data_files(store: LogStore, directories: Collection[str]) -> Iterator[str]:
 def row_batches(
     store: LogStore, files: Collection[str], deleted: Collection[str], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files, without those whose places are deleted.
+    """Yield the rows of files, without those at deleted positions.
 
     Args:
         store: The store of the warehouse.
         files: The files of rows.
-        deleted: Those of deleted places.
+        deleted: Those of deleted positions.
         schema: The columns to read; one that a file lacks is null.
     """
     rows = _deleted_rows(store, deleted)
@@ -142,12 +142,12 @@ def _deleted_rows(store: LogStore, names: Collection[str]) -> dict[str, Any]:
     parts = []
     for name in names:
         with store.explained("cannot be read", name), store.open(name) as file:
-            parts.append(pq.read_table(file).select(_PLACES.names).cast(_PLACES))
-    places = pa.concat_tables(parts).combine_chunks() if parts else _PLACES.empty_table()
-    if not len(places):
+            parts.append(pq.read_table(file).select(_POSITIONS.names).cast(_POSITIONS))
+    positions = pa.concat_tables(parts).combine_chunks() if parts else _POSITIONS.empty_table()
+    if not len(positions):
         return {}
-    files = places["file"].combine_chunks().dictionary_encode()
-    rows, numbers = places["row"].to_numpy(), files.indices.to_numpy()
+    files = positions["file"].combine_chunks().dictionary_encode()
+    rows, numbers = positions["row"].to_numpy(), files.indices.to_numpy()
     order = np.lexsort((rows, numbers))
     ends = np.searchsorted(numbers[order], np.arange(len(files.dictionary) + 1))
     parts = np.split(rows[order], ends[1:-1])

@@ -29,8 +29,8 @@ class Location(NamedTuple):
     files: tuple[str, ...] = ()
     """Of Parquet the files of rows, below the path."""
     deleted: tuple[str, ...] = ()
-    """Of Parquet the files of deleted places, below the path: ``file`` is the name of a file of rows, and ``row`` the
-    number of a row in it, from 0 on. These rows do not count."""
+    """Of Parquet the files of deleted positions, below the path: ``file`` is the name of a file of rows, and ``row``
+    the number of a row in it, from 0 on. These rows do not count."""
 
 
 class TableStatus(NamedTuple):

@@ -140,5 +140,5 @@ class Version:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values that a person can read."""
-        commit_lsn, place = self.last
-        return asdict(self) | {"last": {"commit_lsn": str(Lsn(commit_lsn)) if commit_lsn >= 0 else None, "seq": place}}
+        commit_lsn, seq = self.last
+        return asdict(self) | {"last": {"commit_lsn": str(Lsn(commit_lsn)) if commit_lsn >= 0 else None, "seq": seq}}

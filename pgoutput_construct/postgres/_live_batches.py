@@ -59,8 +59,8 @@ class LiveBatch(NamedTuple):
     """What some frames contain."""
 
     items: list[Any]
-    """In order: messages, lists of CommittedChange in place of those that change rows, frames that are no XLogData, and
-    errors, each in the place of what it is about."""
+    """In order: messages, lists of CommittedChange instead of those that change rows, frames that are no XLogData, and
+    errors, each instead of what it is about."""
     size: int
     """Bytes of the messages."""
 
@@ -96,12 +96,13 @@ class LiveBatches:
         lsns = list(map(_lsn, batch.wal_start.view(np.uint64).tolist()))
         self._read_all(index, np.flatnonzero(are_rows), others, found, lsns)
         # A frame that is no XLogData comes before the payload that has as many before it.
-        stops = [(place, 0, frame) for place, frame in batch.others] + [(place, 1, found[place]) for place in others]
+        stops = [(number, 0, frame) for number, frame in batch.others]
+        stops += [(number, 1, found[number]) for number in others]
         items, begin = list[Any](), 0
-        for place, is_payload, item in sorted(stops, key=itemgetter(0, 1)):
-            items += _together(found[begin:place])
+        for number, is_payload, item in sorted(stops, key=itemgetter(0, 1)):
+            items += _together(found[begin:number])
             items.append(item)
-            begin = place + is_payload
+            begin = number + is_payload
         items += _together(found[begin:])
         if batch.error is not None:
             items.append(batch.error)
@@ -110,18 +111,18 @@ class LiveBatches:
     def _read_all(self, index: BatchIndex, rows: Numbers, others: list[int], found: list[Any], lsns: list[Lsn]) -> None:
         """Set ``found`` to what each payload contains, or to an error, after which nothing counts."""
         begin = 0
-        for place in others:
+        for number in others:
             try:
-                message = self._session.parse(index.payload(place))
+                message = self._session.parse(index.payload(number))
             except PgoutputError as error:
-                found[place] = error
+                found[number] = error
                 break
             if isinstance(message, _DESCRIBING):
                 # Rows before it are described by what came before.
-                begin = self._read_rows(index, rows, begin, place, found, lsns)
-                self._changes(message, lsns[place])
+                begin = self._read_rows(index, rows, begin, number, found, lsns)
+                self._changes(message, lsns[number])
             is_change = type(message) in CHANGES and not self._as_messages
-            found[place] = self._changes(message, lsns[place]) if is_change else message
+            found[number] = self._changes(message, lsns[number]) if is_change else message
         self._read_rows(index, rows, begin, len(index), found, lsns)
 
     def _read_rows(
@@ -139,11 +140,11 @@ class LiveBatches:
         left = rows
         if len(rows) >= _FEW and (relation := self._described(oid)) is not None:
             loaded = load_rows(index, rows, relation, self._loader)
-            left, places = rows[loaded.left], rows.tolist()
+            left, numbers = rows[loaded.left], rows.tolist()
             known = repeat(full_name(relation)), loaded.ops, loaded.new, loaded.old, repeat(())
-            changes = map(_committed_change, zip(*known, [lsns[place] for place in places], strict=False))
-            for place, change in zip(places, changes, strict=True):
-                found[place] = change
+            changes = map(_committed_change, zip(*known, [lsns[number] for number in numbers], strict=False))
+            for number, change in zip(numbers, changes, strict=True):
+                found[number] = change
         for row in left.tolist():
             found[row] = self._changes(index.message(row), lsns[row])
 

@@ -27,7 +27,7 @@ class Retry:
         """Retry until ``limit`` seconds after the last contact with the server; None for no limit.
 
         With a ``first_limit``, until ``began`` only the time without a stream counts: connections that break before
-        the work begins do not extend it. It applies in place of ``limit`` if that is None.
+        the work begins do not extend it. It applies instead of ``limit`` if that is None.
         """
         self._limit = limit
         self._has_begun = first_limit is None

@@ -80,7 +80,7 @@ class SourceColumn(NamedTuple):
     send: str | None = None
     """The type's send function, if the log has binary values that its reader cannot convert to text; else None."""
     mask: Mask | None = None
-    """What takes the place of the values in the warehouse."""
+    """What replaces the values in the warehouse."""
     salt: int = -1
     """The number of the mask's salt in the temporary table of salts."""
     source: str = ""
@@ -353,6 +353,6 @@ class SourceTable:
         return fetch(self.connection, text, doing=f"{self.title} cannot be read")
 
 
-def _sum(place: int) -> sql.Composable:
-    digits = sql.SQL("('x0' || substr(digest, {}, {}))::bit(64)::bigint").format(1 + place * DIGITS, DIGITS)
+def _sum(index: int) -> sql.Composable:
+    digits = sql.SQL("('x0' || substr(digest, {}, {}))::bit(64)::bigint").format(1 + index * DIGITS, DIGITS)
     return sql.SQL("coalesce(sum({}), 0)").format(digits)

@@ -194,8 +194,8 @@ def _connection_error(dsn: str, error: psycopg.Error) -> ReplicationError:
         text = "(the error text is not shown: it contains a secret)"
     sqlstate = error.sqlstate
     transient = isinstance(error, psycopg.OperationalError) and not _FINAL.search(str(error))
-    place = redact(dsn) or "the server of libpq's environment"
-    return ReplicationError(f"cannot connect to {place}: {text}", sqlstate=sqlstate, transient=transient)
+    server = redact(dsn) or "the server of libpq's environment"
+    return ReplicationError(f"cannot connect to {server}: {text}", sqlstate=sqlstate, transient=transient)
 
 
 def _secret_forms(parts: dict[str, Any]) -> set[str]:

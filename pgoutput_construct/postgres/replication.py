@@ -49,7 +49,7 @@ class ReplicationStream:
 
     Source: PostgreSQL documentation, section "Streaming Replication Protocol". Every status update, including the
     prompt reply to a keepalive, repeats the last LSN of ``confirm``. A frame with an empty payload is passed on:
-    PostgreSQL 13 sends one in place of an Origin whose name no longer exists (``pgoutput_begin_txn``).
+    PostgreSQL 13 sends one instead of an Origin whose name no longer exists (``pgoutput_begin_txn``).
     """
 
     def __init__(

@@ -150,8 +150,8 @@ class _CopiedRowCount:
             return
         self._due = time.monotonic() + _REPORT_SECONDS
         segments = list_log(self._store)
-        for place in (segments.first_seqs >= self._next_seq).nonzero()[0].tolist():
-            self._rows += pc.sum(index_of(segments[place]).entries("snapshots")["rows"]).as_py() or 0
+        for index in (segments.first_seqs >= self._next_seq).nonzero()[0].tolist():
+            self._rows += pc.sum(index_of(segments[index]).entries("snapshots")["rows"]).as_py() or 0
         self._next_seq = segments[-1].last_seq + 1
         self._on_wait(self._rows)
 

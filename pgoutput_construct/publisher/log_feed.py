@@ -182,10 +182,10 @@ class LogFeed(Feed):
 
     def _missed(self, relation_oid: int, after: int, two_phase_at: int | None) -> Missed | None:
         order = self.order(two_phase_at)
-        placed = [(place, item) for place, item in order.placed() if relation_oid in item.relation_oids]
+        placed = [(item_index, item) for item_index, item in order.placed() if relation_oid in item.relation_oids]
         if placed:
-            place, item = placed[-1]
-            return Missed(relation_oid, item) if place < order.after(after) else None
+            item_index, item = placed[-1]
+            return Missed(relation_oid, item) if item_index < order.after(after) else None
         index = self._index
         if relation_oid not in index.counts["oid"].to_pylist():
             return None
@@ -199,8 +199,8 @@ class LogFeed(Feed):
         """See Feed."""
         order, first = self.order(), 0
         if copy is not None:
-            first = next(place for place, item in order.placed() if item.seqs & copy.seqs)
-        items = (order[place] for place in range(first, order.after(lsn)))
+            first = next(index for index, item in order.placed() if item.seqs & copy.seqs)
+        items = (order[index] for index in range(first, order.after(lsn)))
         return (item for item in items if isinstance(item, EndedTransaction) and item.outcome == COMMITTED)
 
     def copied_tables(self, item: PlacedCopies, two_phase_at: int | None) -> list[CopiedTable]:
@@ -233,10 +233,10 @@ class LogFeed(Feed):
         return None if copy is None else copy.seq
 
     def _segments_of(self, copy: TableCopy) -> list[Segment]:
-        chunks, places = self._log.index.located("snapshots")
+        chunks, indexes = self._log.index.located("snapshots")
         numbers = chunks["number"].to_numpy()
-        found = places[(numbers >= copy.first_chunk) & (numbers <= copy.last_chunk)]
-        return [self._log.segments[place] for place in sorted(set(found.tolist()))]
+        found = indexes[(numbers >= copy.first_chunk) & (numbers <= copy.last_chunk)]
+        return [self._log.segments[index] for index in sorted(set(found.tolist()))]
 
     def _rows(self, first: int, last: int) -> Iterator["_Row"]:
         seq = first

@@ -52,8 +52,8 @@ class Slot:
     confirmed: int = 0
     """The LSN up to which its client has confirmed everything; it never goes back."""
     copied: int = -1
-    """Copies of tables up to this seq of a change log have been served, or will be, at their places: LSNs alone do not
-    tell (``changelog/timeline.py``)."""
+    """Copies of tables up to this seq of a change log have been served, or will be, at their positions: LSNs alone do
+    not tell (``changelog/timeline.py``)."""
     client: str = ""
     """The application_name of who read from it last: a subscription's is its name, also where it asks for tables."""
     tables: list[ClientTable] = field(default_factory=list)

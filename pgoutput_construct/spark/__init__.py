@@ -122,14 +122,14 @@ _MODULES: Final = {
     "stream.identifiers": ("qualified_name",),
 }
 """By module, what of it is imported."""
-_PLACES: Final = {name: f"pgoutput_construct.{module}" for module, names in _MODULES.items() for name in names}
+_MODULE_OF: Final = {name: f"pgoutput_construct.{module}" for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with needing("spark"):
-        return getattr(import_module(_PLACES[name]), name)
+        return getattr(import_module(_MODULE_OF[name]), name)
 
 
 def __dir__() -> list[str]:

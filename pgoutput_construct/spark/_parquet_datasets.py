@@ -149,7 +149,7 @@ def _publish(written: list[tuple[str, str, int]], directory: Path, path: Path) -
 class _Writer:
     """Writes the files of one table."""
 
-    place: str
+    directory: str
     schema: pa.Schema
     codec: str
     op: str
@@ -157,13 +157,13 @@ class _Writer:
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> str:
         """Write a file; return its name."""
-        name, place = f"{uuid4().hex}.{self.codec}.parquet", Path(self.place)
-        if not place.is_dir():
+        name, directory = f"{uuid4().hex}.{self.codec}.parquet", Path(self.directory)
+        if not directory.is_dir():
             raise ChangeLogError(
-                f"{place.parent}: not found on the host {platform.node()}, where a task of Spark writes into it: give "
-                "a directory on a file system that all executors share under this path"
+                f"{directory.parent}: not found on the host {platform.node()}, where a task of Spark writes into it: "
+                "give a directory on a file system that all executors share under this path"
             )
-        with RowsFile(place / name, self.schema, self.codec) as file:
+        with RowsFile(directory / name, self.schema, self.codec) as file:
             for batch in batches:
                 file.write(batch)
         return name

@@ -163,9 +163,9 @@ def bucket_settings(address: Address | None) -> dict[str, str]:
     if name is None:
         return {}
     parts = urlsplit(str(address))
-    place = f"{STORES[name].bucket}{parts.netloc.rpartition('@')[2]}."
+    prefix = f"{STORES[name].bucket}{parts.netloc.rpartition('@')[2]}."
     return {
-        f"{place}{key}": value for key, value in _hadoop_options(parts.netloc, parse_qs(parts.query)).items() if value
+        f"{prefix}{key}": value for key, value in _hadoop_options(parts.netloc, parse_qs(parts.query)).items() if value
     }
 
 

@@ -41,12 +41,12 @@ class RowChange:
     unchanged: tuple[str, ...]
     """The columns of the new row whose value was not sent.
 
-    An UPDATE that does not touch a TOASTed value does not read it either, so PostgreSQL sends 'u' in place of it
+    An UPDATE that does not touch a TOASTed value does not read it either, so PostgreSQL sends 'u' instead of it
     (logicalrep_write_tuple()). The value is that of the row before, which a consumer must know from elsewhere. 'u' is
     not NULL, which is sent as 'n'.
     """
     unsent: Mapping[str, Marker] = field(default_factory=dict)
-    """The markers that were sent in place of these values, by column name: UNCHANGED, or one of a later version."""
+    """The markers that were sent instead of these values, by column name: UNCHANGED, or one of a later version."""
 
 
 class RowReader:

@@ -59,7 +59,7 @@ __all__ = [
     "streams",
 ]
 
-_PLACES: Final = {
+_MODULES: Final = {
     "Change": "fake_tables",
     "FakeTable": "fake_tables",
     "TestPublisher": "scripted_publisher",
@@ -72,10 +72,10 @@ def __getattr__(name: str) -> Any:
     """Import the publisher on first use; raise MissingExtraError if the extra of a name is not installed."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name not in _PLACES:
+    if name not in _MODULES:
         require("testing")
     with needing("publisher"):
-        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -47,7 +47,7 @@ class ScenarioChanges:
         return Running(self.next_xid())
 
     def collected(self, running: Running, alteration: Alteration | None = None) -> list[tuple[Lsn, m.PgoutputMessage]]:
-        """Return the changes of a transaction that is sent at its commit; ``alteration`` takes place between them."""
+        """Return the changes of a transaction that is sent at its commit; ``alteration`` is applied between them."""
         before, self.sent = self.sent, []
         self.changes(running, self.described, in_stream=False)
         if alteration is not None:

@@ -171,8 +171,8 @@ def _table(draw: st.DrawFn, number: int, at: int, oid: int, types: Mapping[str, 
     keys = [kind for kind, each in COLUMN_TYPES.items() if each.may_be_key]
     key_types = draw(st.lists(st.sampled_from(keys), max_size=2))
     others = draw(st.lists(st.sampled_from(list(COLUMN_TYPES)), min_size=not key_types, max_size=3))
-    primary_key = tuple(f"key {place}" for place, _ in enumerate(key_types))
-    columns = dict(zip(primary_key, key_types, strict=True)) | {f"c{place}": kind for place, kind in enumerate(others)}
+    primary_key = tuple(f"key {index}" for index, _ in enumerate(key_types))
+    columns = dict(zip(primary_key, key_types, strict=True)) | {f"c{index}": kind for index, kind in enumerate(others)}
     known = [RelationReplicaIdentity.DEFAULT, RelationReplicaIdentity.INDEX] if primary_key else [_NOTHING]
     identity = draw(st.sampled_from([*known, _FULL]))
     key = primary_key if identity in (RelationReplicaIdentity.DEFAULT, RelationReplicaIdentity.INDEX) else ()

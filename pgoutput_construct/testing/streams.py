@@ -119,8 +119,8 @@ class _Server(ChangeStream):
     def rollback_prepared(self) -> None:
         transaction = self.pop_random(self.prepared)
         prepared = {name: transaction.prepare[name] for name in ("prepare_time", "xid", "gid")}
-        places = {"prepare_end_lsn": transaction.prepare["end_lsn"], "rollback_end_lsn": self.next_lsn()}
-        self.send(m.RollbackPrepared, **prepared, **places, rollback_time=self.time())
+        lsns = {"prepare_end_lsn": transaction.prepare["end_lsn"], "rollback_end_lsn": self.next_lsn()}
+        self.send(m.RollbackPrepared, **prepared, **lsns, rollback_time=self.time())
 
     def segment(self) -> None:
         """Send a segment of a streamed transaction, sometimes the first one of a new transaction."""

@@ -20,20 +20,20 @@ _OPTIONS: Final[Mapping[str, type]] = {
     **dict.fromkeys(STATE_PARAMETERS, bool),
     **{name: type(OPTIONS[name].default) for name in LAYOUT_OPTIONS},
 }
-_PLACES: Final = ("line", "offset", "seq", "wal_start", "send_time", "stream_xid")
-KEYS: Final = frozenset({*_OPTIONS, *_PLACES, BEFORE})
+_LOCATION: Final = ("line", "offset", "seq", "wal_start", "send_time", "stream_xid")
+KEYS: Final = frozenset({*_OPTIONS, *_LOCATION, BEFORE})
 """The keys of a line that are not the message's; no field of a message may have such a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A message, its position in the input, and the options under which it was read."""
+    """A message, its location in the input, and the options under which it was read."""
 
     message: PgoutputMessage
     payload: bytes
     options: Mapping[str, Any]
     """The options and the stream state under which it was read: the keywords of parse."""
-    place: Mapping[str, Any] = field(default_factory=dict)
+    location: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Line(NamedTuple):
@@ -46,7 +46,7 @@ class Line(NamedTuple):
 
 def format_line(decoded: Decoded) -> bytes:
     """Return a message as one line of JSON in ASCII."""
-    return json.dumps({**to_json(decoded.message), **decoded.options, **decoded.place}).encode("ascii") + b"\n"
+    return json.dumps({**to_json(decoded.message), **decoded.options, **decoded.location}).encode("ascii") + b"\n"
 
 
 def parse_line(text: bytes) -> Line:

@@ -56,7 +56,7 @@ class HasBit(ExprMixin):
 
 
 class Reserved(Subconstruct):
-    """A constant in place of a field of another protocol version: checked on the wire, None in Python."""
+    """A constant instead of a field of another protocol version: checked on the wire, None in Python."""
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
         self.subcon._parsereport(stream, context, path)

@@ -58,7 +58,7 @@ def test_chunks_of_any_size(payloads: list[bytes], most: int) -> None:
     decoded = _read(b"".join(payload + b"\n" for payload in payloads), most)
     assert _rebuilt(decoded) == payloads
     offsets = [sum(len(payload) + 1 for payload in payloads[:i]) for i in range(len(payloads))]
-    assert [item.place["offset"] for item in decoded] == offsets
+    assert [item.location["offset"] for item in decoded] == offsets
 
 
 def test_recordings_in_small_chunks(recordings: dict[str, Recording]) -> None:
@@ -80,7 +80,7 @@ def test_large_messages() -> None:
 def test_empty_payloads() -> None:
     """An empty payload (PostgreSQL 13 sends them) is a newline alone, and is remembered."""
     decoded = _read(b"\n\n" + BEGIN + b"\n\n" + _insert(b"a") + b"\n\n")
-    assert [item.place.get("before") for item in decoded] == [["", ""], [""]]
+    assert [item.location.get("before") for item in decoded] == [["", ""], [""]]
 
 
 def test_another_connection() -> None:

@@ -74,7 +74,7 @@ def rows_in(group: SegmentScanTask) -> Counter[tuple[object, ...]]:
         assert (np.diff(rows) >= 0).all()
         visible = part.plan.committed(logged)
         seqs, oids = logged.seqs[visible.rows], logged.oids[visible.rows]
-        places = part.plan.places(visible.origins, seqs)
+        places = part.plan.position_columns(visible.origins, seqs)
         columns = places["_commit_lsn"], places["_seq"], places["_commit_time"].cast("int64"), places["_xid"]
         for seq, oid, number, *place in zip(seqs, oids, visible.descriptions, *columns, strict=True):
             lsn, position, unix, xid = (number.as_py() for number in place)
@@ -108,7 +108,7 @@ def test_commit_times_that_no_calendar_has(time: str) -> None:
         transactions.read(ControlMessage(2 * seq, None, pgo.Begin(pgo.Lsn(seq), moment, seq)))
         transactions.read(ControlMessage(2 * seq + 1, None, pgo.Commit(pgo.Lsn(seq), pgo.Lsn(seq), moment)))
     plan = LogPlan(transactions.spans(), RelationHistory())
-    times = plan.places(np.arange(3), np.array([0, 2, 4]))["_commit_time"].to_pylist()
+    times = plan.position_columns(np.arange(3), np.array([0, 2, 4]))["_commit_time"].to_pylist()
     assert [time and time.year for time in times] == [None, 1, 9999]
 
 

@@ -41,7 +41,7 @@ def orphans(spark: "SparkSession", warehouse: Path) -> list[str]:
     sink.prepare(spark)
     folders = set[Path]()
     for dataset in place.datasets().values():
-        folder = warehouse / (sink.place_of(dataset.directory) if into != "iceberg" else _iceberg_folder(dataset))
+        folder = warehouse / (sink.location_of(dataset.directory) if into != "iceberg" else _iceberg_folder(dataset))
         known = {"parquet": _parquet, "delta": _delta, "iceberg": _iceberg}[into](spark, warehouse, dataset)
         there = {path for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts}
         found += [f"{dataset.version.table}: no table has {path}" for path in sorted(there - set(known))]

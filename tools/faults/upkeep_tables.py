@@ -130,7 +130,7 @@ class _Attack:
         self.say("compacting it, while a capture and a reader run")
         before = self.rebuilder.open(self.log)
         self.upkeep(["compact", "--grace", "0.5"], self.log, lambda: self.check_again(self.log, moment, None))
-        self.report.compacted_to = ChangeLog(self.log).segments.place(before.log.index.last_seq) + 1
+        self.report.compacted_to = ChangeLog(self.log).segments.find(before.log.index.last_seq) + 1
         self.say("reading it as it is now, and as who had opened it before")
         self.rebuilder.check(self.rebuilder.open(self.log), moment)
         self.rebuilder.check(before, moment)
@@ -153,7 +153,7 @@ class _Attack:
         self.report.refused += self.rebuilder.count_refused(after, moment if log != self.log else None)
         self.report.refused += self.rebuilder.lacks(lambda: next(after.log.entries(0)))
         self.report.refused += self.rebuilder.lacks(lambda: next(before.entries(0)))
-        return before.segments.place(after.log.segments[0].first_seq)
+        return before.segments.find(after.log.segments[0].first_seq)
 
     def finish(self, base: Base) -> None:
         """Capture the rest, compact once more, verify; in the end the tables are as the server has them."""

@@ -42,7 +42,7 @@ def read_file(data: bytes) -> None:
     for form in ("auto", "recvlogical", "hex"):
         with suppress(PgoutputError), open_reading(str(path), form, given, _ignore, _ignore) as reading:
             for decoded in reading.messages:
-                at = decoded.place.get("offset", -1)
+                at = decoded.location.get("offset", -1)
                 if at >= 0 and content[at : at + len(decoded.payload)] != decoded.payload:
                     raise Finding(f"the message at {at} differs from the bytes of the file")
                 format_line(decoded)

@@ -189,8 +189,8 @@ class TableReading(Reading):
     def hides_identity(self) -> bool:
         """Whether a column of the replica identity is not published."""
         published = self.columns.published
-        places = ((number, bisect_left(published, number)) for number in self.identity)
-        return any(published[place : place + 1] != (number,) for number, place in places)
+        indexes = ((number, bisect_left(published, number)) for number in self.identity)
+        return any(published[index : index + 1] != (number,) for number, index in indexes)
 
     @property
     def title(self) -> str:

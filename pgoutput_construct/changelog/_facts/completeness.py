@@ -178,8 +178,8 @@ def whole_tables(index: SegmentIndex, lacks: Iterable[Lack]) -> frozenset[int]:
 
 def _in_force(readings: Sequence[PublicationReading], oid: int, copy: TableCopy | None) -> Iterator[PublicationReading]:
     """Yield the readings of publications that were in force for a table since a copy of it."""
-    for place, reading in enumerate(readings):
-        later = (each for each in readings[place + 1 :] if each.name == reading.name)
+    for number, reading in enumerate(readings):
+        later = (each for each in readings[number + 1 :] if each.name == reading.name)
         is_past = copy is not None and any(covers(copy.snapshot, each.snapshot) for each in later)
         if reading.captured and oid in reading.tables and not is_past:
             yield reading
@@ -328,10 +328,12 @@ def _truncated(index: SegmentIndex) -> dict[int, int]:
     spans = run_spans(index)
     first, last = np.asarray(spans.first_seq), np.asarray(spans.last_seq)
     seqs, xids, oids = (rows[name].to_numpy() for name in ("first_seq", "xid", "oid"))
-    places = np.searchsorted(first, seqs, "right") - 1
+    span_indexes = np.searchsorted(first, seqs, "right") - 1
     found: dict[int, int] = {}
-    for seq, xid, oid, place in zip(seqs.tolist(), xids.tolist(), oids.tolist(), places.tolist(), strict=True):
-        if place >= 0 and seq <= last[place] and xid not in spans.aborted.get(place, ()):
+    for seq, xid, oid, span_index in zip(
+        seqs.tolist(), xids.tolist(), oids.tolist(), span_indexes.tolist(), strict=True
+    ):
+        if span_index >= 0 and seq <= last[span_index] and xid not in spans.aborted.get(span_index, ()):
             found[oid] = max(seq, found.get(oid, 0))
     return found
 

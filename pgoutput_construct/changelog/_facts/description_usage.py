@@ -73,9 +73,9 @@ class DescriptionUses:
         """Return the uses that differ from those in ``before``, an earlier state of the log."""
         if not len(before.descriptions):
             return self
-        places = np.searchsorted(before.descriptions, self.descriptions).clip(max=len(before.descriptions) - 1)
+        indexes = np.searchsorted(before.descriptions, self.descriptions).clip(max=len(before.descriptions) - 1)
         mine, earlier = ([getattr(each, name) for name in _USE_COLUMNS] for each in (self, before))
-        differs = np.logical_or.reduce([own != was[places] for own, was in zip(mine, earlier, strict=True)])
+        differs = np.logical_or.reduce([own != was[indexes] for own, was in zip(mine, earlier, strict=True)])
         return self.take(differs)
 
     def of(self, seqs: Sequence[int]) -> "DescriptionUses":
@@ -84,11 +84,11 @@ class DescriptionUses:
 
     def last_lsn(self, seq: int) -> Lsn | None:
         """Return the LSN of the last use of a description; None if it is not in use."""
-        place = int(self.descriptions.searchsorted(seq))
-        if place == len(self.descriptions) or self.descriptions[place] != seq:
+        index = int(self.descriptions.searchsorted(seq))
+        if index == len(self.descriptions) or self.descriptions[index] != seq:
             return None
-        last = int(self.last[place])
-        return self.copies[last].lsn if self.oldest[place] == COPIED else Lsn(last)
+        last = int(self.last[index])
+        return self.copies[last].lsn if self.oldest[index] == COPIED else Lsn(last)
 
     def take(self, selected: Numbers | Flags | slice) -> "DescriptionUses":
         """Return a selection, by indices, by a boolean mask or by a slice."""
@@ -124,9 +124,9 @@ def _copied_uses(index: SegmentIndex, rows: pa.Table) -> tuple[Numbers, dict[int
         return np.empty((4, 0), np.int64), {}
     numbers, descriptions = rows["xid"].to_numpy(), rows["description"].to_numpy()
     bounds = np.array([(copy.first_chunk, copy.last_chunk, copy.seq) for copy in copies], np.int64)
-    places = np.searchsorted(bounds[:, 0], numbers, "right") - 1
-    is_complete = (places >= 0) & (numbers <= bounds[places, 1])
-    found = descriptions[is_complete], bounds[places[is_complete], 2]
+    copy_indexes = np.searchsorted(bounds[:, 0], numbers, "right") - 1
+    is_complete = (copy_indexes >= 0) & (numbers <= bounds[copy_indexes, 1])
+    found = descriptions[is_complete], bounds[copy_indexes[is_complete], 2]
     marks = np.full((2, len(found[0])), COPIED, np.int64)
     return np.concatenate([np.stack(found), marks]), {copy.seq: copy.snapshot for copy in copies}
 
@@ -139,17 +139,17 @@ def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Numbers:
         np.asarray(each) for each in (spans.first_seq, spans.last_seq, spans.commit_lsn, spans.xid)
     )
     seqs, xids, described = (rows[name].to_numpy() for name in ("last_seq", "xid", "description"))
-    places = np.searchsorted(first, seqs, "right") - 1
-    counts = (places >= 0) & (seqs <= last[places])
-    for row in np.flatnonzero(np.isin(places, [*spans.aborted])).tolist():
-        counts[row] &= int(xids[row]) not in spans.aborted[int(places[row])]
-    places = places[counts]
+    span_indexes = np.searchsorted(first, seqs, "right") - 1
+    counts = (span_indexes >= 0) & (seqs <= last[span_indexes])
+    for row in np.flatnonzero(np.isin(span_indexes, [*spans.aborted])).tolist():
+        counts[row] &= int(xids[row]) not in spans.aborted[int(span_indexes[row])]
+    span_indexes = span_indexes[counts]
     known, some, which = np.unique(described[counts], return_index=True, return_inverse=True)
     latest = np.zeros(len(known), np.int64)
-    np.maximum.at(latest, which, lsn[places])
+    np.maximum.at(latest, which, lsn[span_indexes])
     # Xids wrap around: they are compared by their distance from one of them.
-    base = top[places][some]
-    distances = (top[places] - base[which] + _XIDS // 2) % _XIDS - _XIDS // 2
+    base = top[span_indexes][some]
+    distances = (top[span_indexes] - base[which] + _XIDS // 2) % _XIDS - _XIDS // 2
     oldest, newest = np.zeros((2, len(known)), np.int64)
     np.minimum.at(oldest, which, distances)
     np.maximum.at(newest, which, distances)

@@ -338,9 +338,9 @@ class _SentRelations:
         """Yield the OID of each table with descriptions among these, and their uses."""
         if not len(self._seqs):
             return
-        places = self._seqs.searchsorted(uses.descriptions).clip(max=len(self._seqs) - 1)
-        is_known = self._seqs[places] == uses.descriptions
-        oids = self._sent["oid"].to_numpy()[places[is_known]]
+        rows = self._seqs.searchsorted(uses.descriptions).clip(max=len(self._seqs) - 1)
+        is_known = self._seqs[rows] == uses.descriptions
+        oids = self._sent["oid"].to_numpy()[rows[is_known]]
         order = oids.argsort(kind="stable")
         oids, uses = oids[order], uses.take(np.flatnonzero(is_known)[order])
         bounds = [0, *(np.flatnonzero(np.diff(oids)) + 1).tolist(), len(oids)]
@@ -349,8 +349,8 @@ class _SentRelations:
 
     def of(self, seqs: Sequence[int]) -> Iterator[tuple[bytes, str]]:
         """Yield the payloads of some, each with the keywords of ``parse`` as JSON."""
-        for place in self._seqs.searchsorted(np.array(seqs, np.int64)).tolist():
-            yield bytes(self._payloads[place]), str(self._keywords[place], "utf-8")
+        for row in self._seqs.searchsorted(np.array(seqs, np.int64)).tolist():
+            yield bytes(self._payloads[row]), str(self._keywords[row], "utf-8")
 
     @cached_property
     def _payloads(self) -> BinaryValues:

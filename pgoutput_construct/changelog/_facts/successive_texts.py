@@ -144,8 +144,8 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
             first = start // _CHUNK
             some = tuple(chain.from_iterable(self._chunks[first : -(-stop // _CHUNK)])) if step == 1 else tuple(self)
             return some[start - first * _CHUNK : stop - first * _CHUNK] if step == 1 else some[index]
-        place = index if index >= 0 else range(len(self))[index]
-        return self._chunks[place // _CHUNK][place % _CHUNK]
+        number = index if index >= 0 else range(len(self))[index]
+        return self._chunks[number // _CHUNK][number % _CHUNK]
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == tuple(other) if isinstance(other, SharedColumns) else NotImplemented
@@ -158,20 +158,20 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
         first = where.start // _CHUNK
         found: SharedColumns[_Column] = SharedColumns.__new__(SharedColumns)
         if len(columns) == where.stop - where.start == 1:  # the usual case: all others stay in their chunks
-            (column,), place = columns, where.start - first * _CHUNK
+            (column,), offset = columns, where.start - first * _CHUNK
             chunk = self._chunks[first]
             found._chunks = self._chunks.copy()
-            found._chunks[first] = (*chunk[:place], column, *chunk[place + 1 :])
-            found.published = self._published_with(chunk[place : place + 1], columns)
+            found._chunks[first] = (*chunk[:offset], column, *chunk[offset + 1 :])
+            found.published = self._published_with(chunk[offset : offset + 1], columns)
             return found
         # If the number is the same, later columns stay in their chunks.
         end = -(-where.stop // _CHUNK) if len(columns) == where.stop - where.start else len(self._chunks)
         mine = tuple(chain.from_iterable(self._chunks[first:end]))
         start, stop = where.start - first * _CHUNK, where.stop - first * _CHUNK
         chunks = [*_chunks((*mine[:start], *columns, *mine[stop:]))]
-        for place, (old, new) in enumerate(zip(self._chunks[first:end], chunks, strict=False)):
+        for index, (old, new) in enumerate(zip(self._chunks[first:end], chunks, strict=False)):
             if old == new:
-                chunks[place] = old
+                chunks[index] = old
         found._chunks = [*self._chunks[:first], *chunks, *self._chunks[end:]]
         found.published = self._published_with(mine[start:stop], columns)
         return found
@@ -183,11 +183,11 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
         """
         all_of = self, *others
         found: list[list[_Column]] = [[] for _ in all_of]
-        for place in _unlike(*(each._chunks for each in all_of)):
-            chunks = [each._chunks[place] for each in all_of]
-            places = _unlike(*chunks)
+        for chunk_index in _unlike(*(each._chunks for each in all_of)):
+            chunks = [each._chunks[chunk_index] for each in all_of]
+            indexes = _unlike(*chunks)
             for side, chunk in zip(found, chunks, strict=True):
-                side.extend(map(chunk.__getitem__, places))
+                side.extend(map(chunk.__getitem__, indexes))
         shortest = min(map(len, all_of))
         for side, each in zip(found, all_of, strict=True):
             side.extend(each[shortest:] if len(each) > shortest else ())
@@ -211,7 +211,7 @@ def _unlike(first: Sequence[object], *others: Sequence[object]) -> list[int]:
     shortest = min(map(len, (first, *others)))
     if len(others) == 1:
         return [*compress(range(shortest), map(is_not, first, *others))]
-    found = {place for other in others for place in compress(range(shortest), map(is_not, first, other))}
+    found = {index for other in others for index in compress(range(shortest), map(is_not, first, other))}
     return sorted(found)
 
 

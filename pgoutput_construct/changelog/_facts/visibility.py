@@ -80,8 +80,8 @@ class Visibility:
         is_before = lsns < int(sees_until)
         lsns, xids = lsns[is_before], xids[is_before]
         unseen = snapshot.invisible(xids)
-        place = int(lsns[unseen].min(initial=int(sees_until)))
-        return cls(Lsn(place), frozenset(xids[~unseen & (lsns >= place)].tolist()), sees_until)
+        first_unseen = int(lsns[unseen].min(initial=int(sees_until)))
+        return cls(Lsn(first_unseen), frozenset(xids[~unseen & (lsns >= first_unseen)].tolist()), sees_until)
 
     @classmethod
     def read(cls, details: Mapping[str, Any]) -> "Visibility":

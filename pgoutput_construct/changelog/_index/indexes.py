@@ -66,11 +66,11 @@ class _Footer:
 def _of_manifest(store: LogStore, run: Run) -> LogIndex:
     index = run.manifest.index(run.rows)
     bounds = index.table["first_seq"].to_numpy(), index.table["last_seq"].to_numpy()
-    return LogIndex(index.table, Ended.of(_Lasting(store, index.ended, *bounds), len(index)))
+    return LogIndex(index.table, Ended.of(_CachedTransactions(store, index.ended, *bounds), len(index)))
 
 
 @dataclass(frozen=True)
-class _Lasting:
+class _CachedTransactions:
     """The transactions that a manifest has, also when it is replaced by another one: then segments say the same."""
 
     store: LogStore
@@ -83,15 +83,15 @@ class _Lasting:
         try:
             return self.ended[first:end].lists()
         except ChangeLogError:
-            return self._anew(first, end)
+            return self._reload(first, end)
 
-    def _anew(self, first: int, end: int) -> pa.ChunkedArray:
+    def _reload(self, first: int, end: int) -> pa.ChunkedArray:
         """Read them from the footers of the segments that have them now: compaction may have put these together."""
         begin, last = int(self.first_seqs[first]), int(self.last_seqs[end - 1])
         listing = list_log(self.store)
         if not listing or listing[0].first_seq > begin:
             raise ChangeLogError(f"{self.store}: seq {begin} was pruned since the log was opened: open it again")
-        segments = listing[listing.place(begin) : listing.place(last) + 1]
+        segments = listing[listing.find(begin) : listing.find(last) + 1]
         footers = SegmentIndex.concat(index_of(replace(segment, index=None)) for segment in segments)
         column = pa.concat_arrays(footers.table["transactions"].chunks)
         seqs = pc.struct_field(column.flatten(), "seq").to_numpy()
@@ -130,9 +130,9 @@ def _sent_by(segments: Listing, seqs: Iterable[int], sent: Mapping[int, Sent]) -
     wanted = set(seqs)
     yield from (sent[seq] for seq in wanted.intersection(sent))
     wanted -= sent.keys()
-    places = sorted({place for place in map(segments.place, wanted) if place >= 0})
-    for place in places:
-        yield from _among(index_of(segments[place]), wanted)
+    numbers = sorted({number for number in map(segments.find, wanted) if number >= 0})
+    for number in numbers:
+        yield from _among(index_of(segments[number]), wanted)
 
 
 def _among(index: SegmentIndex, wanted: set[int]) -> Iterator[Sent]:
@@ -148,7 +148,7 @@ class ManifestKeeper:
     """Writes manifests for the one who writes segments."""
 
     def __init__(self, store: LogStore, listing: Listing) -> None:
-        """Go on with a log: what has no manifest yet at its end gets one now, but for the last few segments."""
+        """Resume: write the missing manifests at the end of the log, except for the last few segments."""
         self._store = store
         self._pending: list[tuple[Segment, SegmentIndex]] = []
         self._small = [manifest.name for manifest in listing.manifests if len(manifest) < _LARGE]
@@ -170,7 +170,7 @@ class ManifestKeeper:
         small, self._small = self._small, []
         try:
             Manifest.concat(read_manifest(self._store, name.name) for name in small).write(self._store)
-        except ChangeLogError:  # a compaction has replaced them, or one is damaged: a cache may lack what it wants
+        except ChangeLogError:  # a compaction has replaced them, or one is damaged: a missing cache entry is harmless
             return
         _remove(self._store, small)
 

@@ -123,11 +123,11 @@ def _known(store: LogStore, named: NamedSegments, manifests: tuple[Manifest, ...
     numbers, rows = np.full(len(named), _NO_MANIFEST, np.int64), np.zeros(len(named), np.int64)
     for number, manifest in enumerate(manifests):
         # The last segment is read from its own footer: a manifest lacks what is open and in force at its end.
-        places, found = _matching(named, manifest, len(named) - 1)
-        numbers[places], rows[places] = number, found
+        indexes, found = _matching(named, manifest, len(named) - 1)
+        numbers[indexes], rows[indexes] = number, found
     unknown = np.flatnonzero(numbers == _NO_MANIFEST).tolist()
     with ThreadPoolExecutor(store.reads_at_once) as pool:
-        read = pool.map(lambda place: _footer(store, named.name(place), int(named.size[place]), known), unknown)
+        read = pool.map(lambda index: _footer(store, named.name(index), int(named.size[index]), known), unknown)
         footers = {segment.first_seq: segment for segment in read}
     lasts = named.last_seq.copy()
     lasts[unknown] = [segment.last_seq for segment in footers.values()]
@@ -143,21 +143,21 @@ def _footer(store: LogStore, name: SegmentName, size: int, known: "Listing") -> 
 def _matching(named: NamedSegments, manifest: Manifest, end: int) -> tuple[Numbers, Numbers]:
     """Return the indices, below ``end``, of segments that a manifest has with the same size, and their rows in it."""
     first, last, size = manifest.numbers("first_seq"), manifest.numbers("last_seq"), manifest.numbers("size")
-    places = np.searchsorted(named.first_seq[: max(end, 0)], first)
-    rows = np.flatnonzero(places < end)
-    at = places[rows]
+    indexes = np.searchsorted(named.first_seq[: max(end, 0)], first)
+    rows = np.flatnonzero(indexes < end)
+    at = indexes[rows]
     same = (named.first_seq[at] == first[rows]) & (named.last_seq[at] == last[rows]) & (named.size[at] == size[rows])
     return at[same], rows[same]
 
 
 def _check_gaps(store: LogStore, named: NamedSegments, lasts: Numbers) -> None:
     gaps = named.first_seq[1:] != lasts[:-1] + 1
-    for place in np.flatnonzero(gaps)[:1].tolist():
-        raise _gap(store, int(lasts[place]) + 1, named, place + 1)
+    for index in np.flatnonzero(gaps)[:1].tolist():
+        raise _gap(store, int(lasts[index]) + 1, named, index + 1)
 
 
-def _gap(store: LogStore, first: int, named: NamedSegments, place: int) -> _GapError:
-    after = named.name(place)
+def _gap(store: LogStore, first: int, named: NamedSegments, index: int) -> _GapError:
+    after = named.name(index)
     missing = f"the seqs {first} to {after.first_seq - 1} are missing before {after.name}"
     end = max(int(named.first_seq[-1]), int(named.last_seq[-1]))
     return _GapError(f"{store}: {missing}: restore the removed segments", end)
@@ -166,25 +166,25 @@ def _gap(store: LogStore, first: int, named: NamedSegments, place: int) -> _GapE
 def _check_options(listing: "Listing") -> None:
     """Raise ChangeLogError if a segment cannot be of the same log as the one before."""
     before: LogOptions | None = None
-    for place, options in _options(listing):
+    for index, options in _options(listing):
         if before is not None and options != before:
-            after = listing[place]
+            after = listing[index]
             if differences := before.differences(options, after.said_options):
-                earlier = listing[place - 1].name
+                earlier = listing[index - 1].name
                 raise ChangeLogError(f"{after.path}: not of the same log as {earlier}: {'; '.join(differences)}")
         before = options
 
 
 def _options(listing: "Listing") -> Iterator[tuple[int, LogOptions]]:
     """Yield the index of a segment, and the options from that segment on; equal ones may follow each other."""
-    place = 0
+    index = 0
     for run in listing.runs():
         if isinstance(run, Segment):
-            yield place, run.options
-            place += 1
+            yield index, run.options
+            index += 1
         else:
-            yield from ((place + offset, options) for offset, options in run.manifest.options(run.rows))
-            place += run.rows.stop - run.rows.start
+            yield from ((index + offset, options) for offset, options in run.manifest.options(run.rows))
+            index += run.rows.stop - run.rows.start
 
 
 _NO_MANIFEST = -1
@@ -231,23 +231,23 @@ class Listing(Sequence[Segment]):
         return len(self.first_seqs)
 
     @overload
-    def __getitem__(self, place: int) -> Segment: ...
+    def __getitem__(self, index: int) -> Segment: ...
 
     @overload
-    def __getitem__(self, place: slice) -> "Listing": ...
+    def __getitem__(self, index: slice) -> "Listing": ...
 
-    def __getitem__(self, place: int | slice) -> "Segment | Listing":
+    def __getitem__(self, index: int | slice) -> "Segment | Listing":
         """Return one segment, or the listing of consecutive ones."""
-        if isinstance(place, slice):
+        if isinstance(index, slice):
             first, last, numbers, rows = (
-                column[place] for column in (self.first_seqs, self.last_seqs, self.numbers, self.rows)
+                column[index] for column in (self.first_seqs, self.last_seqs, self.numbers, self.rows)
             )
-            inherited = () if place.indices(len(self))[0] else self.inherited_events
+            inherited = () if index.indices(len(self))[0] else self.inherited_events
             return Listing(self.store, first, last, self.manifests, numbers, rows, self.footers, inherited)
-        place = range(len(self))[place]
-        if place not in self._made:
-            (self._made[place],) = self[place : place + 1]
-        return self._made[place]
+        index = range(len(self))[index]
+        if index not in self._made:
+            (self._made[index],) = self[index : index + 1]
+        return self._made[index]
 
     def __iter__(self) -> Iterator[Segment]:
         for run in self.runs():
@@ -267,7 +267,7 @@ class Listing(Sequence[Segment]):
                 row = int(self.rows[start])
                 yield Run(self.manifests[self.numbers[start]], slice(row, row + end - start))
 
-    def place(self, seq: int) -> int:
+    def find(self, seq: int) -> int:
         """Return the index of the last segment that begins at or before a seq; -1 for none."""
         return bisect_right(self.first_seqs, seq) - 1
 

@@ -56,19 +56,19 @@ NUMBERS: Final = (
 _XIDS: Final = 2**32
 
 
-def count_commits(transactions: pa.Table, places: Numbers, first_seqs: Numbers) -> dict[str, Numbers]:
+def count_commits(transactions: pa.Table, segment_indexes: Numbers, first_seqs: Numbers) -> dict[str, Numbers]:
     """Return the numbers of each segment, given the transactions that committed, in the order of the log.
 
-    ``places`` are the segments in which they ended, ``first_seqs`` where each segment begins.
+    ``segment_indexes`` says in which segment each ended, ``first_seqs`` where each segment begins.
     """
     found = {name: np.zeros(len(first_seqs), np.int64) for name in NUMBERS}
-    if not len(places):
+    if not len(segment_indexes):
         return found
-    starts = np.flatnonzero(np.diff(places, prepend=-1))
-    ends, groups = np.append(starts[1:], len(places)) - 1, places[starts]
+    starts = np.flatnonzero(np.diff(segment_indexes, prepend=-1))
+    ends, groups = np.append(starts[1:], len(segment_indexes)) - 1, segment_indexes[starts]
     columns = ("seq", "commit_lsn", "end_lsn", "commit_time", "xid")
     seq, lsn, end_lsn, time, xid = (transactions[name].to_numpy() for name in columns)
-    own, walk = is_own(transactions, first_seqs[places]), np.cumsum(apart(np.diff(xid, prepend=xid[0])))
+    own, walk = is_own(transactions, first_seqs[segment_indexes]), np.cumsum(apart(np.diff(xid, prepend=xid[0])))
     xid_distances = walk - np.repeat(walk[starts], ends - starts + 1)
     numbers = {
         "commits": ends - starts + 1,
@@ -176,7 +176,7 @@ class Ended:
         found, number = list[Stretch](), bisect_right(self._ends, first)
         while first < end:
             source, _, last = self.stretches[number]
-            offset = last - self._ends[number]  # from places here to those of the source
+            offset = last - self._ends[number]  # from indexes here to those of the source
             until = min(end, self._ends[number])
             found.append(Stretch(source, first + offset, until + offset))
             first, number = until, number + 1
@@ -277,16 +277,16 @@ class LogIndex(SegmentIndex):
         if isinstance(index, LogIndex):
             return index
         column = index.table["transactions"]
-        transactions, places = index.located("transactions")
+        transactions, segment_indexes = index.located("transactions")
         is_committed = pc.equal(transactions["outcome"], COMMITTED).to_numpy()
         first_seqs = index.table["first_seq"].to_numpy()
-        commits, of_commits = transactions.filter(pa.array(is_committed)), places[is_committed]
+        commits, of_commits = transactions.filter(pa.array(is_committed)), segment_indexes[is_committed]
         marked = _marked(index, transactions, is_committed, is_own(commits, first_seqs[of_commits]))
         known = {
             **{name: index.table[name] for name in INDEX_SCHEMA.names},
             "ended": pc.list_value_length(column).cast(pa.int64()),
             **count_commits(commits, of_commits, first_seqs),
-            "marked": _lists(transactions.filter(pa.array(marked)), places[marked], len(index)),
+            "marked": _lists(transactions.filter(pa.array(marked)), segment_indexes[marked], len(index)),
         }
         table = pa.table([known[name] for name in LOG_SCHEMA.names], LOG_SCHEMA)
         return cls(table, Ended.of(_Held(column), len(index)) if ended is None else ended)
@@ -309,7 +309,7 @@ class LogIndex(SegmentIndex):
         return self.entries("marked")
 
     def slice(self, first: int, end: int | None = None) -> "LogIndex":
-        """Return the index of some of the segments, by their places."""
+        """Return the index of segments ``first`` to ``end`` (exclusive); None: to the last one."""
         of = slice(first, end)
         return LogIndex(self.table[of], self.ended[of], inherited_events=() if first else self.inherited_events)
 
@@ -318,12 +318,12 @@ class LogIndex(SegmentIndex):
         columns = [self._lists(name, None) for name in INDEX_SCHEMA.names]
         return SegmentIndex(pa.table(columns, INDEX_SCHEMA))
 
-    def one(self, place: int) -> SegmentIndex:
+    def one(self, number: int) -> SegmentIndex:
         """Return the index of one of the segments, its transactions in memory."""
-        return self.slice(place, place + 1).whole()
+        return self.slice(number, number + 1).whole()
 
     def parts(self) -> Iterator[tuple[int, SegmentIndex]]:
-        """Yield it in parts, each with the place of its first segment: so that not all is in memory at once."""
+        """Yield it in parts, each with the offset of its first segment: so that not all is in memory at once."""
         for first, end in parts_of(self.table["ended"].to_numpy()):
             yield first, self.slice(first, end).whole()
 
@@ -338,7 +338,7 @@ class LogIndex(SegmentIndex):
 
 
 def parts_of(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield the first place, and the one after the last, of parts that have about PART_TRANSACTIONS each."""
+    """Yield the start and the end (exclusive) of parts that have about PART_TRANSACTIONS each."""
     _, firsts = np.unique(np.cumsum(counts) // PART_TRANSACTIONS, return_index=True)
     yield from pairwise([*firsts.tolist(), len(counts)])
 
@@ -358,9 +358,9 @@ def _marked(
     return marked
 
 
-def _lists(entries: pa.Table, places: NDArray[np.int64], count: int) -> pa.Array:
-    """Return entries as one list for each of ``count`` segments; ``places`` are the segments of the entries."""
+def _lists(entries: pa.Table, segment_indexes: NDArray[np.int64], count: int) -> pa.Array:
+    """Return entries as one list for each of ``count`` segments; ``segment_indexes`` says of which each entry is."""
     chunks = entries.to_struct_array().chunks
     array = pa.concat_arrays(chunks).cast(LISTS.value_type) if chunks else pa.array([], LISTS.value_type)
-    offsets = np.searchsorted(places, np.arange(count + 1)).astype(np.int32)
+    offsets = np.searchsorted(segment_indexes, np.arange(count + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), array)

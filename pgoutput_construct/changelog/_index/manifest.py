@@ -43,23 +43,23 @@ from pgoutput_construct.wire import Lsn
 __all__ = ["LEFT_OUT", "Blocks", "Manifest", "ManifestName", "manifest_names", "read_manifest"]
 
 
-_PLACES: Final = ("block_start", "block_bytes", "block_check")
+_BLOCK_COLUMNS: Final = ("block_start", "block_bytes", "block_check")
 """The offset of a segment's block in the file, its size in bytes, and its CRC-32."""
 
 _SCHEMA: Final = pa.schema([("transactions", LISTS)])
 
 
 def _write_blocks(file: BinaryIO, ended: Ended, counts: Numbers) -> dict[str, Numbers]:
-    """Write transactions at the beginning of a file, ``counts`` per segment; return the _PLACES of each segment."""
-    places = {name: np.zeros(len(ended), np.int64) for name in _PLACES}
+    """Write transactions at the beginning of a file, ``counts`` per segment; return each segment's _BLOCK_COLUMNS."""
+    columns = {name: np.zeros(len(ended), np.int64) for name in _BLOCK_COLUMNS}
     start = 0
     for first, end in parts_of(counts):
         content = _packed(ended[first:end].lists())
         file.write(content)
-        for name, number in zip(_PLACES, (start, len(content), zlib.crc32(content)), strict=True):
-            places[name][first:end] = number
+        for name, number in zip(_BLOCK_COLUMNS, (start, len(content), zlib.crc32(content)), strict=True):
+            columns[name][first:end] = number
         start += len(content)
-    return places
+    return columns
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,14 @@ class Blocks:
     store: LogStore
     name: str
     table: pa.Table
-    """_PLACES, one row per segment."""
+    """_BLOCK_COLUMNS, one row per segment."""
 
     def read(self, first: int, end: int) -> pa.ChunkedArray:
         """Return the transactions of segments ``first`` to ``end`` (exclusive).
 
         Raises ChangeLogError if the file is damaged or missing.
         """
-        starts, sizes, checks = (self.table[name].to_numpy() for name in _PLACES)
+        starts, sizes, checks = (self.table[name].to_numpy() for name in _BLOCK_COLUMNS)
         chunks = []
         while first < end:
             begin, stop = (int(np.searchsorted(starts, starts[first], side)) for side in ("left", "right"))
@@ -99,8 +99,8 @@ def _block(store: LogStore, name: str, start: int, size: int, check: int) -> pa.
         check_entries(table)
         (lists,) = table["transactions"].chunks
     except DAMAGE as error:
-        place = store.path_of(name)
-        raise ChangeLogError(f"{place}: damaged: {error}; remove it: it is a cache of the segments' footers") from error
+        path = store.path_of(name)
+        raise ChangeLogError(f"{path}: damaged: {error}; remove it: it is a cache of the segments' footers") from error
     return lists
 
 
@@ -124,13 +124,13 @@ _MANIFEST_SCHEMA: Final = pa.schema(
         ("checks", pa.list_(pa.int64())),
         ("options", pa.string()),
         ("footer", pa.string()),
-        *((name, pa.int64()) for name in _PLACES),
+        *((name, pa.int64()) for name in _BLOCK_COLUMNS),
         *(field for field in LOG_SCHEMA if field.name not in LEFT_OUT),
     ]
 )
 _OWN: Final = ("name", "size", "payload_bytes", "first_seq", "last_seq")
 """Fields of a segment that are columns."""
-_FILLED: Final = (*_OWN, "checks", "options", "footer", *_PLACES, "complete_lsn")
+_FILLED: Final = (*_OWN, "checks", "options", "footer", *_BLOCK_COLUMNS, "complete_lsn")
 """Columns that are never null."""
 _SEGMENT: Final = r"^segment-\d{20}(-\d{20})?\.parquet$"
 _DESCRIBED: Final = ("footer", "checks", "complete_lsn", "events", *_OWN)
@@ -181,7 +181,7 @@ class Manifest:
         columns["checks"] = pa.array([list(segment.checks.values()) for segment in segments], pa.list_(pa.int64()))
         columns["options"] = pa.array([json.dumps(content.pop("options"), sort_keys=True) for content in contents])
         columns["footer"] = pa.array([_rest_of(content) for content in contents])
-        columns |= {name: pa.array(np.zeros(len(segments), np.int64)) for name in _PLACES}  # not in a file yet
+        columns |= {name: pa.array(np.zeros(len(segments), np.int64)) for name in _BLOCK_COLUMNS}  # not in a file yet
         known = LogIndex.over(index)
         arrays = (
             columns[field.name] if field.name in columns else known.table[field.name] for field in _MANIFEST_SCHEMA
@@ -215,8 +215,8 @@ class Manifest:
     def options(self, rows: slice) -> list[tuple[int, LogOptions]]:
         """Return the options of the segments in some rows, each with the index of the first row that has them."""
         codes, options = self._options
-        places = np.flatnonzero(np.diff(codes[rows], prepend=-1)).tolist()
-        return [(place, options[codes[rows][place]]) for place in places]
+        starts = np.flatnonzero(np.diff(codes[rows], prepend=-1)).tolist()
+        return [(start, options[codes[rows][start]]) for start in starts]
 
     @cached_property
     def _options(self) -> tuple[Numbers, list[LogOptions]]:
@@ -278,8 +278,8 @@ class Manifest:
     def write(self, store: LogStore) -> ManifestName:
         """Write the file, with its checksums; only one block of transactions is in memory at a time."""
         with store.writing(self.name.name) as file:
-            places = _write_blocks(file, self.ended, self.numbers("ended"))
-            columns = [places.get(name, self.table[name]) for name in _MANIFEST_SCHEMA.names]
+            blocks = _write_blocks(file, self.ended, self.numbers("ended"))
+            columns = [blocks.get(name, self.table[name]) for name in _MANIFEST_SCHEMA.names]
             content = _stream(pa.table(columns, _MANIFEST_SCHEMA))
             file.write(content)
             file.write(_END % (len(content), zlib.crc32(content)))
@@ -316,11 +316,11 @@ def read_manifest(store: LogStore, name: str) -> Manifest:
         table = read_stream(content, _MANIFEST_SCHEMA)
         if not table.num_rows:
             raise ValueError("it has no segments")
-        manifest = Manifest(table, Ended.of(Blocks(store, name, table.select(_PLACES)), table.num_rows), size)
+        manifest = Manifest(table, Ended.of(Blocks(store, name, table.select(_BLOCK_COLUMNS)), table.num_rows), size)
         manifest.check()
     except DAMAGE as error:
-        place = store.path_of(name)
-        raise ChangeLogError(f"{place}: damaged: {error}; remove it: it is a cache of the segments' footers") from error
+        path = store.path_of(name)
+        raise ChangeLogError(f"{path}: damaged: {error}; remove it: it is a cache of the segments' footers") from error
     return manifest
 
 

@@ -108,9 +108,9 @@ def spans_of(transactions: pa.Table) -> Spans:
 
 def relation_history(index: SegmentIndex) -> RelationHistory:
     """Return what describes each OID at each position, also where older segments were pruned."""
-    inherited, places = index.located("inherited")
+    inherited, segment_indexes = index.located("inherited")
     is_before = _numbers(inherited["seq"]) < index.first_seq
-    before = _distinct(inherited.filter(pa.array(is_before)), places[is_before])
+    before = _distinct(inherited.filter(pa.array(is_before)), segment_indexes[is_before])
     sent = {row["seq"]: row for row in (*before, *index.entries("descriptions").to_pylist())}
     history = RelationHistory(described(sent.values()))
     known = {description.seq for description in history.descriptions}
@@ -141,17 +141,17 @@ def _in_force_before(before: list[dict[str, Any]], changes: list[dict[str, Any]]
         first_changes.setdefault((change["stream_xid"], change["oid"]), change["seq"])
     for row in before:
         scope = row["stream_xid"], row["oid"]
-        if first_changes.get(scope, _INT64_MAX) >= firsts[row["place"]]:
+        if first_changes.get(scope, _INT64_MAX) >= firsts[row["segment_index"]]:
             first_changes[scope] = -1
             yield {**row, "description": row["seq"]}
 
 
-def _distinct(inherited: pa.Table, places: Numbers) -> list[dict[str, Any]]:
-    """Return what segments inherited, each once, with the place of the first segment that did."""
-    table = inherited.append_column("place", pa.array(places))
+def _distinct(inherited: pa.Table, segment_indexes: Numbers) -> list[dict[str, Any]]:
+    """Return what segments inherited, each once, with the ``segment_index`` of the first segment that did."""
+    table = inherited.append_column("segment_index", pa.array(segment_indexes))
     keys = ["seq", "stream_xid", "oid", "payload", "keywords"]
-    found = table.group_by(keys, use_threads=False).aggregate([("place", "min")])
-    rows: list[dict[str, Any]] = found.rename_columns([*keys, "place"]).sort_by("place").to_pylist()
+    found = table.group_by(keys, use_threads=False).aggregate([("segment_index", "min")])
+    rows: list[dict[str, Any]] = found.rename_columns([*keys, "segment_index"]).sort_by("segment_index").to_pylist()
     return rows
 
 
@@ -178,8 +178,8 @@ def _before(lengths: Numbers, parents: Numbers) -> Numbers:
 def _aborted(lists: pa.ChunkedArray, parents: Numbers) -> dict[int, frozenset[int]]:
     """Return the rolled-back subtransactions by span; ``parents`` are the transactions of the spans."""
     lengths = pc.list_value_length(lists).to_numpy()
-    places = np.flatnonzero(lengths[parents]).tolist()
-    return {place: frozenset(lists[int(parents[place])].as_py()) for place in places}
+    span_indexes = np.flatnonzero(lengths[parents]).tolist()
+    return {span_index: frozenset(lists[int(parents[span_index])].as_py()) for span_index in span_indexes}
 
 
 def _numbers(column: pa.ChunkedArray) -> Numbers:
@@ -196,12 +196,12 @@ def commit_stats(index: LogIndex, lost: Collection[LostHistory] = ()) -> dict[st
         has_lost |= is_before & (numbers["most_end_lsn"] > each.after_lsn)
     if has_lost.any():
         numbers = {name: column.copy() for name, column in numbers.items()}
-    for place in np.flatnonzero(has_lost).tolist():
-        one = index.one(place)
+    for segment_index in np.flatnonzero(has_lost).tolist():
+        one = index.one(segment_index)
         found = committed_transactions(one.transactions, lost)
         first_seqs = np.array([one.first_seq], np.int64)
         for name, (number,) in count_commits(found, np.zeros(len(found), np.int64), first_seqs).items():
-            numbers[name][place] = number
+            numbers[name][segment_index] = number
     return numbers
 
 
@@ -212,8 +212,8 @@ def last_commit(index: LogIndex, seq: int) -> dict[str, Any] | None:
     """
     lost = [each for each in lost_histories(index) if each.before_seq <= seq]
     numbers = commit_stats(index, lost)
-    for place in np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))[-1:].tolist():
-        found = committed_transactions(index.one(place).transactions, lost)
+    for segment_index in np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))[-1:].tolist():
+        found = committed_transactions(index.one(segment_index).transactions, lost)
         found = found.filter(pc.less_equal(found["seq"], seq))
         last: dict[str, Any] = found.slice(len(found) - 1).to_pylist()[0]
         return last
@@ -226,8 +226,8 @@ def first_commit_after(index: LogIndex, seq: int) -> dict[str, Any] | None:
     Histories that were lost by then do not count; what was lost later still existed.
     """
     lost = [each for each in lost_histories(index) if each.before_seq <= seq]
-    for place in np.flatnonzero(commit_stats(index, lost)["last_commit"] > seq).tolist():
-        found = committed_transactions(index.one(place).transactions, lost)
+    for segment_index in np.flatnonzero(commit_stats(index, lost)["last_commit"] > seq).tolist():
+        found = committed_transactions(index.one(segment_index).transactions, lost)
         first: dict[str, Any] = found.filter(pc.greater(found["seq"], seq)).slice(0, 1).to_pylist()[0]
         return first
     return None
@@ -238,8 +238,8 @@ def earliest_after(index: LogIndex, seq: int) -> int | None:
     numbers = commit_stats(index)
     is_later = (numbers["commits"] > 0) & (numbers["first_commit"] > seq)
     found = numbers["least_time"][is_later].tolist()
-    for place in np.flatnonzero((numbers["first_commit"] <= seq) & (numbers["last_commit"] > seq)).tolist():
-        some = committed_transactions(index.one(place).transactions)
+    for segment_index in np.flatnonzero((numbers["first_commit"] <= seq) & (numbers["last_commit"] > seq)).tolist():
+        some = committed_transactions(index.one(segment_index).transactions)
         found.append(pc.min(some.filter(pc.greater(some["seq"], seq))["commit_time"]).as_py())
     return min(found, default=None)
 

@@ -99,8 +99,10 @@ def count_copied(block: Block, first_seq: int, history: RelationHistory) -> pa.T
         found = count_rows(block.take(rows[:1]), first_seq + int(rows[0]), np.full(1, COPIED, np.int64), history)
         numbers = {"count": len(rows), "last_seq": first_seq + int(rows[-1])}
         for name, number in numbers.items():
-            place = found.schema.get_field_index(name)
-            found = found.set_column(place, found.schema.field(place), pa.array([number], found.schema.types[place]))
+            column_index = found.schema.get_field_index(name)
+            found = found.set_column(
+                column_index, found.schema.field(column_index), pa.array([number], found.schema.types[column_index])
+            )
         return found
     return count_rows(block, first_seq, np.full(len(block), COPIED, np.int64), history)
 

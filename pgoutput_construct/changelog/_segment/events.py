@@ -276,10 +276,10 @@ def event_rows(index: SegmentIndex, names: Collection[str] = (), after: int = -1
     chosen = events["seq"].to_numpy() > after
     if names:
         chosen &= pc.is_in(events["name"], pa.array(sorted(names), pa.string())).to_numpy()
-    places = np.flatnonzero(chosen)
-    facts = events.select(EventRow._fields[:-1]).take(places)
+    row_indexes = np.flatnonzero(chosen)
+    facts = events.select(EventRow._fields[:-1]).take(row_indexes)
     columns = (column.to_pylist() for column in facts.columns)
-    yield from map(EventRow, *columns, map(BinaryValues(events["payload"]).__getitem__, places.tolist()))
+    yield from map(EventRow, *columns, map(BinaryValues(events["payload"]).__getitem__, row_indexes.tolist()))
 
 
 def events_of(index: SegmentIndex, name: str | None = None) -> Iterator[LogEvent]:

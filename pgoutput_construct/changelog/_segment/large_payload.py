@@ -1,6 +1,6 @@
 """Writes a segment that ends with a very large payload, without the copies that Parquet's writer makes.
 
-This is the one place that patches Parquet by hand. The writer of pyarrow copies a value into its page and the page into
+No other module patches Parquet by hand. The writer of pyarrow copies a value into its page and the page into
 what it writes; where it compresses, there is a third copy. While one value of 600 MB is captured (PostgreSQL 18, binary
 format, pyarrow 26.0) the peak of the process is 1.5 GB with this module, and 3.3 GB where pyarrow writes the segment,
 without compression and in whichever encoding.
@@ -83,11 +83,11 @@ def _with_stand_in(
 ) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     rest, last = table.slice(0, table.num_rows - 1), table.slice(table.num_rows - 1)
-    place = SCHEMA.get_field_index("payload")
+    index = SCHEMA.get_field_index("payload")
     with pq.ParquetWriter(sink, SCHEMA, store_schema=False, **settings) as parquet:
         if rest.num_rows:
             parquet.write_table(rest, row_group_size=group_rows)
-        parquet.write_table(last.set_column(place, SCHEMA.field(place), pa.array([b""])))
+        parquet.write_table(last.set_column(index, SCHEMA.field(index), pa.array([b""])))
         parquet.add_key_value_metadata(pairs)
     return sink.getvalue()
 

@@ -290,15 +290,15 @@ class BinaryValues:
         self._starts = [*accumulate(map(len, self._chunks), initial=0)]
         self._open: dict[int, tuple[memoryview, memoryview]] = {}
 
-    def __getitem__(self, place: int) -> memoryview:
-        number = bisect_right(self._starts, place) - 1
+    def __getitem__(self, index: int) -> memoryview:
+        number = bisect_right(self._starts, index) - 1
         if number not in self._open:
             chunk = self._chunks[number]
             _, offsets, values = chunk.buffers()
             self._open[number] = memoryview(offsets).cast("i")[chunk.offset :], memoryview(values or b"")
         bounds, content = self._open[number]
-        place -= self._starts[number]
-        return content[bounds[place] : bounds[place + 1]]
+        index -= self._starts[number]
+        return content[bounds[index] : bounds[index + 1]]
 
 
 def check_index(content: bytes) -> bytes:

@@ -41,7 +41,7 @@ _LARGE: Final = 1 << 20
 """The size in bytes above which only the needed parts of a file are read."""
 _NONE: Final = np.array([], np.int64)
 _latest: Final[list[tuple[Segment, Rows]]] = []
-"""The segment read last in place of a compacted one, and its rows: the next small segment is mostly in it, too."""
+"""The segment read last instead of a compacted one, and its rows: the next small segment is mostly in it, too."""
 
 
 def read_segment(segment: Segment) -> pa.Table:

@@ -155,8 +155,8 @@ def _buffer_sizes(message: pa.ipc.Message) -> int:
     return sizes
 
 
-def _follow(table: memoryview, place: int) -> int:
-    return int(place + unpack_from("<I", table, place)[0])
+def _follow(table: memoryview, offset: int) -> int:
+    return int(offset + unpack_from("<I", table, offset)[0])
 
 
 def _field(table: memoryview, start: int, number: int) -> int:

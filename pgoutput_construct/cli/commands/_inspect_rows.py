@@ -147,14 +147,14 @@ class _RowBuilder:
 
     def _groups(self, path: str, key: str, start: int) -> Iterator[Row]:
         """Yield the headings of the groups that contain a field, unless they were yielded before."""
-        steps, places = path.split("."), _STEP.findall(key)
+        steps, key_steps = path.split("."), _STEP.findall(key)
         self.headed.add(path)
         for size in range(2, len(steps)):
             outer = ".".join(steps[:size])
             if outer not in self.headed:
                 self.headed.add(outer)
-                place = _BRANCH.sub("", ".".join(places[:size]))
-                notation, text, *_ = self.trace.fields.get(place, _UNDESCRIBED)
+                outer_key = _BRANCH.sub("", ".".join(key_steps[:size]))
+                notation, text, *_ = self.trace.fields.get(outer_key, _UNDESCRIBED)
                 yield self._row(RowKind.GROUP, start, start, outer, type=notation, meaning=text)
 
     def _shortened(self, text: str) -> str:

@@ -56,9 +56,9 @@ def describe_log(log: "ChangeLog") -> dict[str, Any]:
 def describe_segments(log: "ChangeLog", last: int | None = None) -> Iterator[dict[str, Any]]:
     """Yield the segments, or the ``last`` ones: name, ranges of seq and time, LSN, size in bytes."""
     sizes = log.store.files()
-    for place in range(max(len(log.segments) - last, 0) if last is not None else 0, len(log.segments)):
-        segment = log.segments[place]
-        commits = log.index.entries("transactions", slice(place, place + 1))
+    for index in range(max(len(log.segments) - last, 0) if last is not None else 0, len(log.segments)):
+        segment = log.segments[index]
+        commits = log.index.entries("transactions", slice(index, index + 1))
         yield {
             "name": segment.name,
             "first_seq": segment.first_seq,

@@ -84,7 +84,7 @@ class _Reader:
         self.relations = LogRelations(log.index)
         self._tables = lru_cache(_TABLES)(lambda first_seq: log.table(log.segment(first_seq)))
         self._starts = [segment.first_seq for segment in log.segments]
-        self._holding = self._places_of_tables() if selection.tables else frozenset(range(len(log.segments)))
+        self._holding = self._segment_indexes() if selection.tables else frozenset(range(len(log.segments)))
 
     def check(self) -> None:
         """Raise ChangeLogError for a selected table that the log does not know."""
@@ -138,24 +138,24 @@ class _Reader:
         self.selection.end()
 
     def _between(self, first: int, last: int) -> "Iterator[tuple[LogEntry, PgoutputMessage]]":
-        place = bisect_right(self._starts, first) - 1
-        while place < len(self._starts) and self._starts[place] <= last:
-            if place in self._holding:
-                segment = self.log.segments[place]
+        index = bisect_right(self._starts, first) - 1
+        while index < len(self._starts) and self._starts[index] <= last:
+            if index in self._holding:
+                segment = self.log.segments[index]
                 low = max(first, segment.first_seq)
                 rows = self._table(segment).slice(low - segment.first_seq, last - low + 1)
                 for entry in self._entries(rows, segment):
                     yield entry, parse(entry.payload, **{**segment.options.layout(), **entry.states})
-            place += 1
+            index += 1
 
-    def _places_of_tables(self) -> frozenset[int]:
+    def _segment_indexes(self) -> frozenset[int]:
         """Return the indexes of the segments that hold changes of the tables: the others need not be read."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        rows, places = self.log.index.located("rows")
+        rows, indexes = self.log.index.located("rows")
         oids = pa.array(self.relations.oids(self.selection.tables), pa.int64())
-        return frozenset(places[pc.is_in(rows["oid"], oids).to_numpy()].tolist())
+        return frozenset(indexes[pc.is_in(rows["oid"], oids).to_numpy()].tolist())
 
     def _table(self, segment: "Segment") -> Any:
         return self._tables(segment.first_seq)

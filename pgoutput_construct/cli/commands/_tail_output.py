@@ -81,9 +81,9 @@ class _TextPrinter(_Printer):
 
     def message(self, header: Header | None, seq: int, message: Message) -> None:
         self._begin(header)
-        place = "  " if header else f"{message.lsn}  "
+        start = "  " if header else f"{message.lsn}  "
         content = quoted(_content(message.content), self.everything)
-        say(f"{place}message {quoted(message.prefix)} {content}")
+        say(f"{start}message {quoted(message.prefix)} {content}")
 
     def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
         text = self._events.text(name, details)
@@ -118,12 +118,12 @@ class _JsonPrinter(_Printer):
             "schema": relation.namespace or "pg_catalog",
             "name": relation.name,
         }
-        self._line({**_place(header, seq), "op": change.op, **table, **row, "unchanged": [*change.unchanged]})
+        self._line({**_position(header, seq), "op": change.op, **table, **row, "unchanged": [*change.unchanged]})
 
     def message(self, header: Header | None, seq: int, message: Message) -> None:
-        place = _place(header, seq) if header else {"lsn": str(message.lsn)}
+        position = _position(header, seq) if header else {"lsn": str(message.lsn)}
         said = {"prefix": message.prefix, "content": _content(message.content)}
-        self._line({**place, "op": "message", **said, "transactional": header is not None})
+        self._line({**position, "op": "message", **said, "transactional": header is not None})
 
     def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
         self._line({"event": name, "lsn": str(lsn), "time": str(time), "details": dict(details)})
@@ -135,9 +135,9 @@ class _JsonPrinter(_Printer):
 PRINTERS: Final[Mapping[str, type[_Printer]]] = {"text": _TextPrinter, "json": _JsonPrinter}
 
 
-def _place(header: Header, seq: int) -> dict[str, Any]:
-    place = {"commit_lsn": str(header.commit_lsn), "commit_time": str(header.commit_time), "xid": header.xid}
-    return {**place, "seq": seq}
+def _position(header: Header, seq: int) -> dict[str, Any]:
+    commit = {"commit_lsn": str(header.commit_lsn), "commit_time": str(header.commit_time), "xid": header.xid}
+    return {**commit, "seq": seq}
 
 
 def _content(content: bytes) -> str:

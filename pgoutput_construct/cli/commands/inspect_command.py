@@ -294,7 +294,7 @@ def _in_recvlogical(source: ByteSource, file: IO[bytes], selection: _ChosenMessa
             if count == selection.index:
                 return _Subject(decoded.payload, {**decoded.options, **selection.states}, location, before)
             before.take(decoded.message)
-            end = decoded.place["offset"] + len(decoded.payload) + 1
+            end = decoded.location["offset"] + len(decoded.payload) + 1
     except PgoutputError:
         payload = _rest(file, end)
         if count + 1 != selection.index or not payload:

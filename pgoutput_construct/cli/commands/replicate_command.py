@@ -196,7 +196,7 @@ def _joined(
     callback=_mapping,
     metavar="TABLE.COLUMN=MASK",
     help="Mask a column before it is stored: sha256($NAME) or sha256(@FILE), with a salt from the environment or a "
-    "file, sha256(SALT), null, text(...); plain ends it; can be repeated.",
+    "file, sha256(SALT), null, text(...); plain removes the mask; can be repeated.",
 )
 @click.option(
     "--rename-column",
@@ -216,7 +216,7 @@ def _joined(
 @click.option(
     "--metadata-columns",
     type=click.Choice(("none", "lsn", "all")),
-    help="Which columns say by which change a row came: none, _commit_lsn and _seq, or also _commit_time and _xid.  "
+    help="The metadata columns: none, lsn (_commit_lsn and _seq), or all (also _commit_time and _xid).  "
     "[default: as in DIR, else lsn]",
 )
 @click.option(

@@ -246,7 +246,7 @@ def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
 
 
 def _json_feed(file: str, server_version: int) -> "MessageFeed":
-    """Return a feed of JSON lines; raise PgoutputError, with the line, for an invalid or misplaced message.
+    """Return a feed of JSON lines; raise PgoutputError, with the line, for a message that is invalid or out of order.
 
     Args:
         file: The file, or ``-`` for standard input.

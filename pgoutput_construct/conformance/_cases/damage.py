@@ -56,7 +56,7 @@ def _relation(table: FakeTable) -> bytes:
 
 
 def _tuple(table: FakeTable, rest: bytes) -> bytes:
-    """Return an Insert whose tuple is what is given, in place of one without columns."""
+    """Return an Insert whose tuple is what is given, instead of one without columns."""
     return _built(m.Insert(None, table.oid, ()))[: -len(_COUNT)] + rest
 
 

@@ -1,4 +1,4 @@
-"""Cases of connections that are lost, at every place."""
+"""Cases of connections that are lost, at every point."""
 
 from pgoutput_construct.conformance.case_group import STREAMED, CaseGroup
 from pgoutput_construct.conformance.case_writer import CaseWriter

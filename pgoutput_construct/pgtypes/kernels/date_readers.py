@@ -98,8 +98,8 @@ def read_timestamp(data: Any, at: int, end: int, zoned: int) -> tuple[bool, int]
         stop = rest + 1
         while stop < end and 48 <= u8(data, stop) <= 57:
             stop += 1
-        places = stop - rest - 1
-        fraction = digits(data, rest + 1, stop) * POWERS[MICROSECONDS - places] if places <= MICROSECONDS else -1
+        count = stop - rest - 1
+        fraction = digits(data, rest + 1, stop) * POWERS[MICROSECONDS - count] if count <= MICROSECONDS else -1
     zone = _zone(data, stop, end) if zoned else 0 if stop == end else NONE
     time = day * DAY + (clock - zone) * SECOND + fraction
     good = day != NONE and clock >= 0 and fraction >= 0 and zone != NONE
@@ -127,10 +127,10 @@ def write_time(data: Any, source: int, size: int, out: Any, at: int) -> int:
     at += TIME_SIZE
     if fraction:
         out[at] = POINT
-        place, at = MICROSECONDS, at + 1
+        power, at = MICROSECONDS, at + 1
         while fraction:
-            place -= 1
-            out[at] = 48 + fraction // POWERS[place]
-            fraction %= POWERS[place]
+            power -= 1
+            out[at] = 48 + fraction // POWERS[power]
+            fraction %= POWERS[power]
             at += 1
     return at

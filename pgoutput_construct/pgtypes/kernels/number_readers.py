@@ -49,8 +49,8 @@ def digits(data: Any, at: int, end: int) -> int:
     if size <= 8 <= end:
         return eight_digits(u64(data, end - 8), size)
     value = 0
-    for place in range(at, end):
-        digit = u8(data, place) - ZERO
+    for offset in range(at, end):
+        digit = u8(data, offset) - ZERO
         if digit < 0 or digit > 9:
             return -1
         value = value * 10 + digit
@@ -94,14 +94,15 @@ def read_float(data: Any, at: int, end: int, limit: int, most: int) -> tuple[boo
     point = at
     while point < end and u8(data, point) != POINT:
         point += 1
-    places = max(end - point - 1, 0)
+    fraction_digits = max(end - point - 1, 0)
     value = digits(data, at, point)
-    if places and value >= 0:
-        part = digits(data, point + 1, end) if point - at + places <= MOST else -1
-        value = value * POWERS[places] + part if part >= 0 else -1
-    if value < 0 or value > limit or places > most or point + 1 == end:
+    if fraction_digits and value >= 0:
+        part = digits(data, point + 1, end) if point - at + fraction_digits <= MOST else -1
+        value = value * POWERS[fraction_digits] + part if part >= 0 else -1
+    if value < 0 or value > limit or fraction_digits > most or point + 1 == end:
         return False, 0.0
-    number = value / POWERS[places]  # rounding again to float4 is harmless: it has less than half of a float8's digits
+    # Rounding again to float4 is harmless: it has less than half of a float8's digits.
+    number = value / POWERS[fraction_digits]
     return True, -number if negative else number
 
 
@@ -129,14 +130,14 @@ def _grow(one: int, two: int, three: int, four: int, factor: int, more: int) -> 
 
 
 @inlined
-def _put(out: Any, place: int, negative: bool, low: int, high: int) -> None:
+def _put(out: Any, offset: int, negative: bool, low: int, high: int) -> None:
     """Write a number of two words, negated if ``negative``."""
-    put64(out, place, -low if negative else low)
-    put64(out, place + 8, ~high + (low == 0) if negative else high)
+    put64(out, offset, -low if negative else low)
+    put64(out, offset + 8, ~high + (low == 0) if negative else high)
 
 
 @inlined
-def _wide_text(data: Any, at: int, point: int, end: int, power: int, negative: bool, out: Any, place: int) -> bool:
+def _wide_text(data: Any, at: int, point: int, end: int, power: int, negative: bool, out: Any, offset: int) -> bool:
     """Write the value of up to 38 digits with a decimal point, times 10 ** ``power``; return whether it was decoded."""
     one, two, three, four = 0, 0, 0, 0
     while at < end:
@@ -150,30 +151,30 @@ def _wide_text(data: Any, at: int, point: int, end: int, power: int, negative: b
     while power > 0:
         one, two, three, four = _grow(one, two, three, four, POWERS[min(STEP, power)], 0)
         power -= STEP
-    _put(out, place, negative, two << 32 | one, four << 32 | three)
+    _put(out, offset, negative, two << 32 | one, four << 32 | three)
     return True
 
 
 @inlined
-def read_decimal_text(data: Any, at: int, end: int, precision: int, scale: int, out: Any, place: int) -> bool:
+def read_decimal_text(data: Any, at: int, end: int, precision: int, scale: int, out: Any, offset: int) -> bool:
     """Write the value of a text; return whether it was decoded: not with too many digits on a side of the point."""
     negative = at < end and u8(data, at) == MINUS
     at += negative
-    point = end - scale - 1  # the usual place; elsewhere if the column's scale was smaller
+    point = end - scale - 1  # the usual offset; another one if the column's scale was smaller
     if point < at or u8(data, point) != POINT:
         point = at
         while point < end and u8(data, point) != POINT:
             point += 1
-    whole, places = point - at, max(end - point - 1, 0)
+    whole, fraction_digits = point - at, max(end - point - 1, 0)
     significant = whole - (whole == 1 and u8(data, at) == ZERO)
-    if point + 1 == end or whole < 1 or places > scale or significant > precision - scale:
+    if point + 1 == end or whole < 1 or fraction_digits > scale or significant > precision - scale:
         return False
     if whole + scale > MOST:
-        return _wide_text(data, at, point, end, scale - places, negative, out, place)
-    value, part = digits(data, at, point), digits(data, point + 1, end) if places else 0
+        return _wide_text(data, at, point, end, scale - fraction_digits, negative, out, offset)
+    value, part = digits(data, at, point), digits(data, point + 1, end) if fraction_digits else 0
     if value < 0 or part < 0:
         return False
-    _put(out, place, negative, value * POWERS[scale] + part * POWERS[scale - places], 0)
+    _put(out, offset, negative, value * POWERS[scale] + part * POWERS[scale - fraction_digits], 0)
     return True
 
 
@@ -202,7 +203,7 @@ def _number(word: int) -> int:
 
 
 @inlined
-def _take_few(word: int, count: int, cut: int, power: int, most: int, negative: bool, out: Any, place: int) -> bool:
+def _take_few(word: int, count: int, cut: int, power: int, most: int, negative: bool, out: Any, offset: int) -> bool:
     """Write the value of the last ``count`` digits of a word (FEW at most); return whether it was decoded.
 
     ``cut`` trailing decimal zeros are removed, and the rest is multiplied by 10 ** ``power``; the result must have at
@@ -212,12 +213,12 @@ def _take_few(word: int, count: int, cut: int, power: int, most: int, negative: 
     value = _without_zeros(_number(word), cut) * entry_at(POWERS, power)
     if word >> 16 * (count - 1) == 0 or word & 0xFFFF == 0 or value < 0 or value >= entry_at(POWERS, most):
         return False
-    _put(out, place, negative, value, 0)
+    _put(out, offset, negative, value, 0)
     return True
 
 
 @inlined
-def _take_many(data: Any, at: int, count: int, cut: int, power: int, negative: bool, out: Any, place: int) -> bool:
+def _take_many(data: Any, at: int, count: int, cut: int, power: int, negative: bool, out: Any, offset: int) -> bool:
     """Write the value of ``count`` digits, which fits into the type, as ``_take_few`` does."""
     last = u16(data, at + 2 * count - 2)
     end = _without_zeros(last, cut)
@@ -233,12 +234,12 @@ def _take_many(data: Any, at: int, count: int, cut: int, power: int, negative: b
     while power > 0:
         one, two, three, four = _grow(one, two, three, four, POWERS[min(STEP, power)], 0)
         power -= STEP
-    _put(out, place, negative, two << 32 | one, four << 32 | three)
+    _put(out, offset, negative, two << 32 | one, four << 32 | three)
     return True
 
 
 @inlined
-def read_decimal(data: Any, at: int, size: int, precision: int, scale: int, out: Any, place: int) -> bool:
+def read_decimal(data: Any, at: int, size: int, precision: int, scale: int, out: Any, offset: int) -> bool:
     """Write a numeric in binary format (numeric_send()) as a decimal; return whether it was decoded.
 
     Forms that PostgreSQL never sends (leading or trailing zero digits, digits beyond the scale) are left.
@@ -249,19 +250,19 @@ def read_decimal(data: Any, at: int, size: int, precision: int, scale: int, out:
     if size != HEAD + 2 * count or sign not in (0, NUMERIC_NEGATIVE):
         return False
     if count == 0:
-        _put(out, place, False, 0, 0)
+        _put(out, offset, False, 0, 0)
         return head >> 16 == 0
-    places = BASE_DIGITS * (count - 1 - weight)
+    fraction_digits = BASE_DIGITS * (count - 1 - weight)
     # The last digit has four decimal digits; if fewer are displayed, the trailing ones are zeros, and are cut.
-    cut = max(places - min(scale, shown), 0)
-    power, negative = scale - places + cut, sign == NUMERIC_NEGATIVE
+    cut = max(fraction_digits - min(scale, shown), 0)
+    power, negative = scale - fraction_digits + cut, sign == NUMERIC_NEGATIVE
     if cut >= BASE_DIGITS:
         return False
     if count <= FEW and BASE_DIGITS * count + power <= MOST:
         word = u64(data, at + 2 * count)  # reads part of the head before the digits if these are fewer than FEW
-        return _take_few(word, count, cut, power, min(precision, MOST), negative, out, place)
+        return _take_few(word, count, cut, power, min(precision, MOST), negative, out, offset)
     first = u16(data, at + HEAD)
     lead = 1 + (first >= 10) + (first >= 100) + (first >= 1000)
     if BASE_DIGITS * weight + lead > precision - scale:
         return False
-    return _take_many(data, at + HEAD, count, cut, power, negative, out, place)
+    return _take_many(data, at + HEAD, count, cut, power, negative, out, offset)

@@ -2,7 +2,7 @@
 
 A plan is an int64 array with ENTRIES numbers for each column, so that the generated walk needs no Python objects. The
 walk passes each value to ``read_value``, which looks up the value's tag in the plan, decodes the value, and writes it
-to the column's place in one common buffer. A value that it does not decode keeps its offset, length and tag, and is
+to the column's part of one common buffer. A value that it does not decode keeps its offset, length and tag, and is
 decoded later (``columnar.row_images``).
 """
 
@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 READ: Final = 0
-"""In place of the tag of a value that the walk has decoded, and of a row without a tuple; no protocol has this tag."""
+"""Instead of the tag of a value that the walk has decoded, and of a row without a tuple; no protocol has this tag."""
 
 TAG, KIND, MASK, SIGN, LOW, HIGH, MORE = range(7)
 FORMAT_ENTRIES: Final = 7
@@ -121,16 +121,16 @@ def put_nothing(plan: Any, column: int, row: int, out: Any) -> None:
     if _entry(plan, column, LIMIT):
         _put_end(plan, column, row, out)
     elif width:
-        place = _entry(plan, column, FIRST) + row * width
-        put64(out, place, 0)
+        offset = _entry(plan, column, FIRST) + row * width
+        put64(out, offset, 0)
         if width == DECIMAL:
-            put64(out, place + WORD, 0)
+            put64(out, offset + WORD, 0)
 
 
 @inlined
 def _put_end(plan: Any, column: int, row: int, out: Any) -> None:
-    place = _entry(plan, column, FIRST) + OFFSET * (row + 1)
-    put32(out, place, _entry(plan, column, END) - _entry(plan, column, CONTENT))
+    offset = _entry(plan, column, FIRST) + OFFSET * (row + 1)
+    put32(out, offset, _entry(plan, column, END) - _entry(plan, column, CONTENT))
 
 
 @inlined
@@ -175,7 +175,7 @@ def _read_number(kind: int, data: Any, at: int, length: int, low: int, high: int
 
 @inlined
 def read_value(tag: int, data: Any, at: int, length: int, plan: Any, column: int, row: int, out: Any) -> bool:
-    """Decode a value and write it to its place; return whether it was decoded, and False if its tag has no plan."""
+    """Decode a value and write it at its offset; return whether it was decoded, and False if its tag has no plan."""
     line = 0 if tag == _entry(plan, column, TAG) else FORMAT_ENTRIES
     if tag != _entry(plan, column, line + TAG):
         return False
@@ -184,20 +184,20 @@ def read_value(tag: int, data: Any, at: int, length: int, plan: Any, column: int
     if kind == TEXT:
         return _read_text(data, at, length, low, plan, column, row, out)
     width = _entry(plan, column, WIDTH)
-    place = _entry(plan, column, FIRST) + row * width
+    offset = _entry(plan, column, FIRST) + row * width
     if kind > 0:
         taken, number = _read_word(data, at + length, plan, column, line, low, high)
         taken &= length == kind
         if taken:
-            put64(out, place, number + _entry(plan, column, line + MORE))
+            put64(out, offset, number + _entry(plan, column, line + MORE))
         return taken
     if kind == NUMERIC:
-        return read_decimal(data, at, length, low, high, out, place)
+        return read_decimal(data, at, length, low, high, out, offset)
     if kind == NUMERIC_TEXT:
-        return read_decimal_text(data, at, at + length, low, high, out, place)
+        return read_decimal_text(data, at, at + length, low, high, out, offset)
     taken, number = _read_number(kind, data, at, length, low, high, width)
     if taken:
-        put64(out, place, number)
+        put64(out, offset, number)
     return taken
 
 

@@ -78,21 +78,21 @@ def _four_bytes(word: int) -> int:
 @inlined
 def _bytea(data: Any, source: int, size: int, out: Any, at: int) -> int:
     """Write the bytes of ``\\x`` and hexadecimal digits."""
-    end, place = source + size, source + 2
+    end, offset = source + size, source + 2
     if end < WORD or size < 2 or size % 2 or u8(data, source) != BACKSLASH or u8(data, source + 1) != X:
         return NONE
     stop, wrong = at + size // 2 - 1, 0
     # The last word written may extend past the end; the next value overwrites that.
-    while place < end:
-        if place + WORD <= end:
-            word = u64(data, place)
+    while offset < end:
+        if offset + WORD <= end:
+            word = u64(data, offset)
         else:
-            rest = 8 * (end - place)
+            rest = 8 * (end - offset)
             word = u64(data, end - WORD) << 64 - rest | ZEROS >> rest
         four = _four_bytes(word)
         wrong |= _hex(four) ^ word
         put_length(out, at, four)
-        place += WORD
+        offset += WORD
         at += 4
     return NONE if wrong else stop
 
@@ -149,8 +149,8 @@ def _inet(data: Any, source: int, size: int, out: Any, at: int) -> int:
     bits, network = u8(data, source + 1), u8(data, source + 2)
     if bits > 32 or network > 1:
         return NONE
-    for place in range(source + HEAD, source + size):
-        at = _decimal(out, at, u8(data, place))
+    for offset in range(source + HEAD, source + size):
+        at = _decimal(out, at, u8(data, offset))
         out[at] = DOT
         at += 1
     at -= 1

@@ -295,7 +295,7 @@ def _is_resent(row: Mapping[str, Any], listing: Listing) -> bool:
     if not row["streamed"] or row["gid"] is not None:
         return True
     spans, aborted = {span["first"] for span in row["spans"]}, set(row["aborted"])
-    segments = listing[listing.place(min(spans)) : listing.place(row["seq"]) + 1]
+    segments = listing[listing.find(min(spans)) : listing.find(row["seq"]) + 1]
     return any(_has_rows(index_of(segment), spans, aborted) for segment in reversed(segments))
 
 

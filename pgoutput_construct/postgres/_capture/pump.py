@@ -137,7 +137,7 @@ class CaptureProgress:
     dropped: int = 0
     """Transactions that the server sent again although the log had them."""
     empty: int = 0
-    """Frames without a payload (PostgreSQL 13 sends one in place of an unknown Origin)."""
+    """Frames without a payload (PostgreSQL 13 sends one instead of an unknown Origin)."""
     reconnects: int = 0
     """Attempts to reconnect."""
     complete_lsn: Lsn = field(default_factory=Lsn)

@@ -318,14 +318,14 @@ class _GrowingIndex:
         if self._writer.durable_seq < 0:
             return SegmentIndex.concat([])
         self._listing = listing = list_log(self._writer.store, self._listing)
-        known, place = self._index, 0
+        known, begin = self._index, 0
         if known is not None and known.first_seq == listing[0].first_seq and self._parts < _MAX_PARTS:
-            place = listing.place(known.last_seq) + 1  # compaction may have merged its last segments with new ones
-            if listing[place - 1].last_seq != known.last_seq:
-                place = 0
-        if known is None or not place:
+            begin = listing.find(known.last_seq) + 1  # compaction may have merged its last segments with new ones
+            if listing[begin - 1].last_seq != known.last_seq:
+                begin = 0
+        if known is None or not begin:
             self._index, self._parts = indexes_of(listing), 0
-        elif place < len(listing):
-            self._index, self._parts = LogIndex.concat([known, indexes_of(listing[place:])]), self._parts + 1
+        elif begin < len(listing):
+            self._index, self._parts = LogIndex.concat([known, indexes_of(listing[begin:])]), self._parts + 1
         assert self._index is not None
         return self._index

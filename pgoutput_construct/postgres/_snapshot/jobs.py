@@ -81,7 +81,7 @@ class TableJob:
         job = cls(table, snapshot, tuple(requests), window=window)
         parts = list(_split(table, server_version)) or [_NO_PAGES]
         first = number(len(parts))
-        job.chunks = tuple(Chunk(job, first + place, leaf, pages) for place, (leaf, pages) in enumerate(parts))
+        job.chunks = tuple(Chunk(job, first + index, leaf, pages) for index, (leaf, pages) in enumerate(parts))
         job.missing = len(parts)
         return job
 
@@ -129,7 +129,7 @@ def _split(table: PublishedTable, server_version: int) -> Iterator[Part]:
     for leaf in table.leaves:
         # Servers before PostgreSQL 14 have no TID range scan: they would read all pages for each chunk.
         count = -(-leaf.pages // CHUNK_PAGES) if server_version >= _TID_RANGES_SINCE else 1
-        bounds = [None, *(place * CHUNK_PAGES for place in range(1, count)), None]
+        bounds = [None, *(number * CHUNK_PAGES for number in range(1, count)), None]
         for pages in pairwise(bounds):
             yield leaf, pages
 

@@ -89,9 +89,9 @@ class Cursor:
         self.copied = copied
         """The seq up to which copies of tables have been served, or will be."""
         self._late: list[PlacedCopies] = []
-        """Copies that became complete after the client had passed their places."""
+        """Copies that became complete after the client had passed their positions."""
         self._out_of_order = set[int]()
-        """Their seqs: they are not served at their places, too."""
+        """Their seqs: they are not served at their positions, too."""
         scope = feed.scope(publications) if publications else None
         own = [oid for oid in missed if after and (scope is None or scope.has_table(oid))]
         found = [each for oid in own if (each := feed.missed(oid, after, two_phase_at)) is not None]
@@ -112,8 +112,8 @@ class Cursor:
         self._two_phase_at = two_phase_at
         self._after = self._end = after
         self._generation = order.generation
-        self._place = order.after(after)
-        passed = (order[place] for place in range(self._place - 1, -1, -1))
+        self._index = order.after(after)
+        passed = (order[index] for index in range(self._index - 1, -1, -1))
         self._seq = next((item.seq for item in passed if not isinstance(item, PlacedCopies)), -1)
         """The seq up to which messages outside of transactions have been sent."""
         self._formats = Formats(options.binary)
@@ -158,13 +158,13 @@ class Cursor:
         self.position = max(self.position, Lsn(self._end))
         last_seq = self._feed.last_seq  # asked before: what ends meanwhile has a later seq
         order = self._feed.order(self._two_phase_at)
-        self._find_place(order)
+        self._find_index(order)
         self._seq = max(self._seq, order.first_seq - 1)
         if self._begin_late(order):
             return True
-        if self._place >= len(order):
+        if self._index >= len(order):
             return self._send_messages(last_seq)
-        following = order[self._place]
+        following = order[self._index]
         self._fault = self._feed.next_fault(following.seq)
         is_copy = isinstance(following, PlacedCopies)
         if self._fault is not None or (not is_copy and self._send_messages(following.seq - 1)):
@@ -172,7 +172,7 @@ class Cursor:
         self._pause = self._pace.wait(following) if self._pace and (following.end_lsn or 0) > self._after else 0.0
         if self._pause:
             return False
-        self._place += 1
+        self._index += 1
         if is_copy and following.seq in self._out_of_order:
             return True
         self._end = following.end_lsn or 0
@@ -187,11 +187,11 @@ class Cursor:
             self._current = self._renderer.messages(first, last, self._after)
         return first <= last
 
-    def _find_place(self, order: Order) -> None:
+    def _find_index(self, order: Order) -> None:
         """Find the next item again in an order that has changed: a table was copied, or the log was pruned."""
         if self._generation != order.generation:
             self._generation = order.generation
-            self._place = order.after(self._end)
+            self._index = order.after(self._end)
             if 0 < self._passed() < order.begins:
                 raise ChangeLogError(
                     f"transactions after {Lsn(self._end)} were pruned before this client received them"
@@ -203,9 +203,9 @@ class Cursor:
         self.copied = max(self.copied, order.copied_until)
 
     def _begin_late(self, order: Order) -> bool:
-        """Begin a copy whose place the client had passed when it became complete, or a table that it had ignored.
+        """Begin a copy whose position the client had passed when it became complete, or a table that it had ignored.
 
-        Return whether there is one. Why there can be: "Why a client may have passed the place of a copy" in
+        Return whether there is one. Why there can be: "Why a client may have passed the position of a copy" in
         ``changelog/timeline.py``.
 
         It ends at the LSN that the client has reached, which so is not that of anything else: a client that confirms a
@@ -214,7 +214,7 @@ class Cursor:
         passed = self._passed()
         # To the client, rows that it has by an older name are those of another table.
         ready = next((each for each in self._missed if each.renamed_at <= passed), None)
-        if not (ready or self._late) or order.has_prepared(self._place):
+        if not (ready or self._late) or order.has_prepared(self._index):
             return False
         self._late_ends.append(passed)  # before it is taken away: others ask has_late meanwhile
         if ready is not None:

@@ -72,16 +72,16 @@ class Order(Protocol):
     def __len__(self) -> int:
         """Return how many items there are now."""
 
-    def __getitem__(self, place: int) -> OrderItem:
+    def __getitem__(self, index: int) -> OrderItem:
         """Return the item at an index; raise IndexError where there is none."""
 
     def __iter__(self) -> Iterator[OrderItem]:
-        return (self[place] for place in range(len(self)))
+        return (self[index] for index in range(len(self)))
 
     def after(self, lsn: int) -> int:
         """Return the index of the first item that ends after an LSN, the number of items where none does."""
 
-    def has_prepared(self, place: int) -> bool:
+    def has_prepared(self, index: int) -> bool:
         """Return whether a transaction is prepared before an item, and ends with it or after it."""
         return False
 

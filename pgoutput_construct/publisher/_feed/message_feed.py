@@ -43,9 +43,9 @@ class MessageFeed(Feed):
         self._reader = TransactionReader()
         self.history = RelationHistory()
         self._position = Lsn(0)
-        self._places: list[EndedTransaction] = []
+        self._ends: list[EndedTransaction] = []
         self._prepares = 0
-        self._orders = lru_cache(maxsize=_ORDERS)(partial(_MessageOrder, self._places))
+        self._orders = lru_cache(maxsize=_ORDERS)(partial(_MessageOrder, self._ends))
         for lsn, message in messages:
             self.add(lsn, message)
 
@@ -58,9 +58,9 @@ class MessageFeed(Feed):
         self._fed.append(Fed(seq, lsn, message, stream_xid))
         self.history.read(control)
         self._reader.read(control)
-        self._places += self._reader.ended[len(self._places) - self._prepares :]
+        self._ends += self._reader.ended[len(self._ends) - self._prepares :]
         if effect_of(message) in ("prepare", "prepare_streamed"):
-            self._places.append(self._prepared(seq, message))
+            self._ends.append(self._prepared(seq, message))
             self._prepares += 1
         self._state.follow(message)
         self._count += 1
@@ -105,8 +105,8 @@ class MessageFeed(Feed):
 class _MessageOrder(Order):
     """The order of what is in a list, to which more is appended."""
 
-    def __init__(self, places: Sequence[EndedTransaction], two_phase_at: int | None) -> None:
-        self._places = places
+    def __init__(self, ends: Sequence[EndedTransaction], two_phase_at: int | None) -> None:
+        self._ends = ends
         self._two_phase_at = two_phase_at
         self._read = 0
         self._prepares: dict[str | None, EndedTransaction] = {}
@@ -115,7 +115,7 @@ class _MessageOrder(Order):
 
     def __len__(self) -> int:
         with self._lock:
-            for ended in self._places[self._read :]:
+            for ended in self._ends[self._read :]:
                 self._take_in(ended)
         return len(self._items)
 
@@ -127,16 +127,16 @@ class _MessageOrder(Order):
             self._prepares[gid] = ended
         self._items += decoded(ended, prepare, self._two_phase_at)
 
-    def __getitem__(self, place: int) -> EndedTransaction:
-        return self._items[place]
+    def __getitem__(self, index: int) -> EndedTransaction:
+        return self._items[index]
 
     def __iter__(self) -> Iterator[EndedTransaction]:
-        return (self._items[place] for place in range(len(self)))
+        return (self._items[index] for index in range(len(self)))
 
     def after(self, lsn: int) -> int:
         """See Order."""
-        ends = (place for place in range(len(self)) if (self._items[place].end_lsn or 0) > lsn)
-        return next(ends, len(self._items))
+        following = (index for index in range(len(self)) if (self._items[index].end_lsn or 0) > lsn)
+        return next(following, len(self._items))
 
 
 class Script(MessageFeed):

@@ -128,7 +128,7 @@ class Renderer:
         elif ended.outcome == PREPARED:
             yield from self._prepared(ended)
         else:
-            yield from self._whole(ended, self._changes(ended), self._place(ended.transaction.spans[0][0]))
+            yield from self._whole(ended, self._changes(ended), self._lsn_of(ended.transaction.spans[0][0]))
 
     def is_before(self, transaction: LoggedTransaction) -> bool:
         """Return whether all changes of a transaction are before the LSN from which the client begins.
@@ -148,7 +148,7 @@ class Renderer:
             if isinstance(message, m.Message) and not message.flags & MessageFlags.TRANSACTIONAL:
                 yield from (Outgoing(fed.lsn, message),) if message.lsn >= after else ()
 
-    def _place(self, seq: int) -> Lsn:
+    def _lsn_of(self, seq: int) -> Lsn:
         """Return the LSN of a message: that of the first of a span is not the commit's (begin_cb_wrapper())."""
         return next(fed.lsn for fed in self._feed.read(seq, seq))
 
@@ -308,17 +308,17 @@ class Renderer:
     def _prepared(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         lsn, end, time = _numbers(ended)
         numbers = lsn, end, time, ended.transaction.xid, ended.transaction.gid or ""
-        yield Outgoing(self._place(ended.transaction.spans[0][0]), m.BeginPrepare(*numbers))
+        yield Outgoing(self._lsn_of(ended.transaction.spans[0][0]), m.BeginPrepare(*numbers))
         yield from self._changes(ended)
         yield Outgoing(end, m.Prepare(*numbers))
 
     def _streamed(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         transaction, known = ended.transaction, dict[int, Description]()
         for number, (first, last) in enumerate(transaction.spans):
-            yield Outgoing(self._place(first), m.StreamStart(transaction.xid, int(number == 0)))
+            yield Outgoing(self._lsn_of(first), m.StreamStart(transaction.xid, int(number == 0)))
             selected = self._selected(self._feed.read(first, last), ended)
             yield from self._described(selected, transaction.xid, known, in_stream=True)
-            yield Outgoing(self._place(last), m.StreamStop())
+            yield Outgoing(self._lsn_of(last), m.StreamStop())
         yield self.stream_end(ended)
         if ended.outcome != PREPARED:
             self._known |= known

@@ -101,8 +101,8 @@ class ScriptCursor(Cursor):
 
     def _take_items(self) -> None:
         order = self._feed.order(self._two_phase_at)
-        for place in range(self._taken, len(order)):
-            self._items.setdefault(order[place].seq, []).append(order[place])
+        for index in range(self._taken, len(order)):
+            self._items.setdefault(order[index].seq, []).append(order[index])
             self._taken += 1
 
     def _is_unasked(self, fed: Fed) -> bool:
@@ -205,14 +205,14 @@ def confirmed(script: Iterable[Fed], after: int, two_phase_at: int | None) -> se
     rest comes alone (ReorderBufferSkipPrepare()): a server that has it prepared refuses to prepare it again.
     """
     had, open_ones, around = set[int](), defaultdict[int | None, list[int]](list), _Surroundings()
-    unplaced = list[int]()
+    without_lsn = list[int]()
     for fed in script:
         xid = around.xid_of(fed)
         open_ones[xid].append(fed.seq)
         if xid is None or _is_end(fed.message, two_phase_at):
-            seqs, lsn = [*unplaced, *open_ones.pop(xid)], _end_of(fed.message) or fed.lsn
+            seqs, lsn = [*without_lsn, *open_ones.pop(xid)], _end_of(fed.message) or fed.lsn
             # The line of a Stream Abort may have no LSN: then that of what ends next decides.
-            unplaced = [] if lsn else seqs
+            without_lsn = [] if lsn else seqs
             had.update(seqs if 0 < lsn <= after else ())
     return had
 

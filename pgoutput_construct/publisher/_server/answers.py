@@ -371,8 +371,8 @@ def _slot(context: QueryContext, name: str) -> dict[str, Any]:
     position = str(Lsn(slot.confirmed))
     facts = {"slot_name": name, "plugin": slot.plugin, "slot_type": "logical", "database": context.feed.about.database}
     state = {"temporary": slot.temporary, "active": context.slots.is_active(name), "active_pid": None}
-    places = {"restart_lsn": position, "confirmed_flush_lsn": position, "wal_status": "reserved"}
-    return {**facts, **state, **places, "two_phase": slot.two_phase, "failover": slot.failover}
+    wal = {"restart_lsn": position, "confirmed_flush_lsn": position, "wal_status": "reserved"}
+    return {**facts, **state, **wal, "two_phase": slot.two_phase, "failover": slot.failover}
 
 
 def _snapshot(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
@@ -454,9 +454,9 @@ def _create(context: QueryContext, match: re.Match[str]) -> Result:
 def _arguments(text: str) -> dict[str, bool]:
     """Return the optional arguments, positional or named; raise Refusal for unknown ones."""
     found = dict.fromkeys(_ARGUMENTS, False)
-    for place, each in enumerate(filter(None, (part.strip().lower() for part in text.split(",")))):
+    for index, each in enumerate(filter(None, (part.strip().lower() for part in text.split(",")))):
         name, _, value = (word.strip() for word in each.replace(":=", "=>").rpartition("=>"))
-        name = name or (_ARGUMENTS[place] if place < len(_ARGUMENTS) else "")
+        name = name or (_ARGUMENTS[index] if index < len(_ARGUMENTS) else "")
         if name not in found:
             raise Refusal("42883", f"function pg_create_logical_replication_slot() has no argument {each[:40]}")
         found[name] = value.strip("'") in ON_WORDS

@@ -66,9 +66,9 @@ def changes_schema(columns: pa.Schema) -> pa.Schema:
     ``_relation_oid`` (bigint) is the table of the change, among those that had its name.
     """
     rows = {field.name: field for field in rows_schema(columns)}
-    places = {name: pa.field(name, pa.int64()) for name in ("_commit_lsn", "_seq", "_xid", "_relation_oid")}
-    places["_commit_time"] = pa.field("_commit_time", pa.timestamp("us", tz="UTC"))
-    return pa.schema([*columns, *((rows | places)[name] for name in CHANGE if name in rows | places)])
+    metadata = {name: pa.field(name, pa.int64()) for name in ("_commit_lsn", "_seq", "_xid", "_relation_oid")}
+    metadata["_commit_time"] = pa.field("_commit_time", pa.timestamp("us", tz="UTC"))
+    return pa.schema([*columns, *((rows | metadata)[name] for name in CHANGE if name in rows | metadata)])
 
 
 def position() -> Column:

@@ -90,7 +90,7 @@ class LogPlan:
         is_copied = chunks >= 0
         return np.where(is_copied, copies + len(self.spans.xid), spans), np.where(is_copied, complete, committed)
 
-    def places(self, origins: Numbers, seqs: Numbers) -> dict[str, pa.Array]:
+    def position_columns(self, origins: Numbers, seqs: Numbers) -> dict[str, pa.Array]:
         """Return the columns of positions: ``_commit_lsn, _seq, _commit_time, _xid``.
 
         Args:

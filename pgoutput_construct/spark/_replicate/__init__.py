@@ -12,7 +12,7 @@ writes small tables, of which ``small_tables`` says what changes do to them, wit
 every row that it had. A format is a ``sink`` (``parquet_sink``, whose tables are in parts, ``delta_sink``,
 ``iceberg_sink``; the last two share ``merge_statement``, take files that were written without Spark by ``delta_files``
 and ``iceberg_files``, and have a variant in which several datasets are one table, ``shared_tables``);
-``existing_tables`` is what others have in the place of a dataset. ``dataset_names`` says what datasets are called,
+``existing_tables`` is what others have where a dataset is to be. ``dataset_names`` says what datasets are called,
 ``dataset_columns`` names what they have in addition to the columns of tables; ``column_rules`` leaves columns out or
 masks them (``column_masks``), before anything else sees them; ``column_layout`` chooses the added columns, and
 ``soft_deletes`` writes tables whose deleted rows stay. ``maintenance`` puts small files together between batches, and

@@ -140,7 +140,7 @@ class BatchPlanner:
         if has_gap:
             mode, reason = UpdateMode.WRITTEN, "changes were pruned before they were applied"
         if table.qualified in self._resync:
-            mode, reason = UpdateMode.WRITTEN, "it is asked for"
+            mode, reason = UpdateMode.WRITTEN, "--resync"
             if is_history and before is not None and before.version.shape.copy == version.shape.copy:
                 before = None
         if is_history and before is not None and before.version.shape.has_other_rules(version.shape):

@@ -37,7 +37,7 @@ _COPIED: Final = ("_commit_time", "_xid")
 
 
 class MetadataColumns(StrEnum):
-    """Which columns say by which change a row came."""
+    """Which metadata columns say by which change a row came."""
 
     NONE = "none"
     LSN = "lsn"

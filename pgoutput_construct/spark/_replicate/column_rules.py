@@ -458,9 +458,9 @@ def _check_decided(
 
 def _common(one: Sequence[str], other: Sequence[str]) -> Sequence[str]:
     """Return the names with which both lists begin."""
-    for place, (first, second) in enumerate(zip(one, other, strict=False)):
+    for index, (first, second) in enumerate(zip(one, other, strict=False)):
         if first != second:
-            return one[:place]
+            return one[:index]
     return one[: len(other)]
 
 

@@ -96,8 +96,8 @@ class DatasetNames:
         found: dict[str, list[Table]] = defaultdict(list)
         for table in tables:
             if not table.dropped:
-                place, shared, schema = self.directory(table, False).partition(SHARED)
-                found[f"{place.casefold() if ignores_case else place}{shared}{schema}"].append(table)
+                location, shared, schema = self.directory(table, False).partition(SHARED)
+                found[f"{location.casefold() if ignores_case else location}{shared}{schema}"].append(table)
         for together in found.values():
             for table in together if len(together) > 1 else ():
                 directory = self.directory(table, False)

@@ -209,14 +209,14 @@ def statistics_of(footer: pq.FileMetaData) -> dict[str, Any]:
     """Return the statistics of a file for Delta Lake: by these a MERGE finds the files that can have a row.
 
     They have the least and the greatest value of columns of whole numbers, texts, dates and times: texts cut to 32
-    characters and times to milliseconds, none that would be too great then, or that JSON has not.
+    characters and times to milliseconds, none that would be too great then, or that JSON lacks.
     """
     least, greatest, nulls = dict[str, Any](), dict[str, Any](), dict[str, int]()
-    for place in range(footer.num_columns):
-        parts = [footer.row_group(group).column(place) for group in range(footer.num_row_groups)]
+    for index in range(footer.num_columns):
+        parts = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
         found = [part.statistics for part in parts]
         name = parts[0].path_in_schema if parts else ""
-        if footer.schema.column(place).max_repetition_level or name != footer.schema.column(place).name:
+        if footer.schema.column(index).max_repetition_level or name != footer.schema.column(index).name:
             continue  # a part of an array, a map, or a struct
         if not found or not all(each is not None and each.has_null_count for each in found):
             continue

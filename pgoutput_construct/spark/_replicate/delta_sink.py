@@ -117,7 +117,7 @@ class DeltaSink(MergingSink):
         """Return the names that are reserved; more of them where the table has, or will have, the change data feed."""
         if not CHANGE_COLUMNS & dataset.version.shape.columns.keys():
             return self.reserved
-        whole = with_values(dataset, directory=self.place_of(dataset.directory))
+        whole = with_values(dataset, directory=self.location_of(dataset.directory))
         present = None if self.existing(spark, dataset) else self._properties(spark, whole)
         if present is None:  # those of a new table
             present = {_CHANGES: spark.conf.get(f"{_DEFAULTS}{_CHANGES.removeprefix('delta.')}", None) or ""}
@@ -165,7 +165,7 @@ class DeltaSink(MergingSink):
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Overwrite a table in one commit, with its columns; column mapping is used only where a name needs it."""
-        adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
+        adopted = self.check_location(spark, dataset, rows.schema) if before is None else None
         if before is None and adopted is None:
             self._claim(spark, dataset)
         names = mapped_names(rows.columns)
@@ -392,7 +392,7 @@ class DeltaSink(MergingSink):
         return remove_expired_entries(store, folder, before, max(mine)) if mine else 0
 
     def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Return whether the store is a directory, and no others have files in the place."""
+        """Return whether the store is a directory, and no others have files in the directory."""
         return self.warehouse.is_local and self.existing(spark, with_values(dataset, directory=directory)) is None
 
     def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:

@@ -1,4 +1,4 @@
-"""The places of datasets: what exists where a new one is to be written, which is refused or taken over; and links."""
+"""The locations of datasets: what exists where a new one is to be written, and is refused or taken over; and links."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 
-_REMEDY: Final = "drop or rename it, replicate to another place, or give --adopt (adopt=True) to replace it"
+_REMEDY: Final = "drop or rename it, replicate to another location, or give --adopt (adopt=True) to replace it"
 
 
 def entries_of(store: LogStore, folder: str) -> set[str]:
@@ -58,12 +58,12 @@ def link_folder(store: LogStore, folder: str, other: str) -> bool:
     if not isinstance(store, LocalStore):
         return False
     store.remove(other)
-    place = store.directory / folder
+    source = store.directory / folder
     try:
-        for path, folders, names in os.walk(place, onerror=_fail):
+        for path, folders, names in os.walk(source, onerror=_fail):
             if any((Path(path) / name).is_symlink() for name in folders):  # what it has would not be linked
                 raise OSError(f"{path} has a symbolic link")
-            target = store.directory / other / Path(path).relative_to(place)
+            target = store.directory / other / Path(path).relative_to(source)
             target.mkdir(parents=True, exist_ok=True)
             for name in names:
                 os.link(Path(path) / name, target / name)
@@ -84,7 +84,7 @@ def _fail(error: OSError) -> None:
 class ExistingTable(NamedTuple):
     """A table, or a directory with files, that this warehouse did not write."""
 
-    place: str
+    location: str
     """Its name in a catalog, or its path."""
     columns: T.StructType | None
     """Its columns; None where Spark cannot read it as a table."""
@@ -117,7 +117,7 @@ def refusal(there: ExistingTable, wanted: T.StructType) -> PgoutputError:
         found = "Spark cannot read it as a table"
     else:
         found = "; ".join(_differences(there.columns, wanted)) or "it has the columns that are to be written"
-    return PgoutputError(f"{there.place} exists already, and is not of this warehouse ({found}): {_REMEDY}")
+    return PgoutputError(f"{there.location} exists already, and is not of this warehouse ({found}): {_REMEDY}")
 
 
 def columns_of_files(spark: SparkSession, path: str) -> T.StructType | None:

@@ -73,8 +73,8 @@ class IcebergTable:
         found._jvm = jvm = _jvm_of(spark)
         context: Any = spark.sparkContext
         levels = context._gateway.new_array(jvm.java.lang.String, len(names))
-        for place, part in enumerate(names):
-            levels[place] = part
+        for index, part in enumerate(names):
+            levels[index] = part
         columns = from_arrow_schema(schema, prefer_timestamp_ntz=True).json()
         kinds = jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(_session_of(spark).parseDataType(columns))
         builder = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergCatalog(_session_of(spark), catalog).buildTable(
@@ -140,8 +140,8 @@ class IcebergTable:
         scan = self._table.newScan().planFiles()
         try:
             for task in _items(scan):
-                deletes = [_place_of(each, folder) for each in _items(task.deletes()) if _has_positions(each)]
-                name = _place_of(task.file(), folder)
+                deletes = [_warehouse_name(each, folder) for each in _items(task.deletes()) if _has_positions(each)]
+                name = _warehouse_name(task.file(), folder)
                 if name is None or None in deletes or len(deletes) < task.deletes().size():
                     return None
                 size, address = int(task.file().fileSizeInBytes()), str(task.file().location())
@@ -156,7 +156,7 @@ class IcebergTable:
         Args:
             paths: The addresses of the files.
             properties: The properties of the snapshot.
-            is_overwrite: Whether they take the place of all that it has.
+            is_overwrite: Whether they replace all that it has.
         """
         iceberg, table = self._jvm.org.apache.iceberg, self._table
         change: Any
@@ -275,10 +275,10 @@ def _has_positions(file: Any) -> bool:
     return str(file.content()) == "POSITION_DELETES" and str(file.format()) == "PARQUET"
 
 
-def _place_of(file: Any, folder: str) -> str | None:
+def _warehouse_name(file: Any, folder: str) -> str | None:
     """Return the name of a file in the warehouse, given the folder that it is to be in; None if it is elsewhere."""
-    place, _, name = str(file.location()).rpartition("/")
-    return f"{folder}/{name}" if place.endswith(f"/{folder}") else None
+    directory, _, name = str(file.location()).rpartition("/")
+    return f"{folder}/{name}" if directory.endswith(f"/{folder}") else None
 
 
 def _with_id(field: pa.Field, number: int, kind: Any) -> pa.Field:
@@ -295,7 +295,7 @@ def _with_id(field: pa.Field, number: int, kind: Any) -> pa.Field:
 def _kind_with_ids(found: pa.DataType, kind: Any) -> pa.DataType:
     if pa.types.is_struct(found):
         known = {each["name"]: each for each in kind["fields"]}
-        parts = (found.field(place) for place in range(found.num_fields))
+        parts = (found.field(index) for index in range(found.num_fields))
         return pa.struct([_with_id(part, known[part.name]["id"], known[part.name]["type"]) for part in parts])
     if pa.types.is_map(found):
         key = _with_id(found.key_field, kind["key-id"], kind["key"]).with_nullable(False)

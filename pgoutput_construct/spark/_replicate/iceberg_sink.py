@@ -139,7 +139,7 @@ class IcebergSink(MergingSink):
         """Those of the catalog in a session."""
 
     def prepare(self, spark: SparkSession) -> None:
-        """Configure the warehouse's catalog; raise PgoutputError where the session has not the one that was named.
+        """Configure the warehouse's catalog; raise PgoutputError if the session does not define the one that was named.
 
         That may be set in the caller's session alone: the sessions of threads do not inherit its settings.
         """
@@ -194,7 +194,7 @@ class IcebergSink(MergingSink):
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Replace a table in one commit, with its columns; earlier snapshots stay readable."""
-        adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
+        adopted = self.check_location(spark, dataset, rows.schema) if before is None else None
         self._create_namespace(spark, dataset.directory)
         spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
         writer = rows.writeTo(self._table(dataset.directory))
@@ -313,7 +313,7 @@ class IcebergSink(MergingSink):
 
     @property
     def _identity(self) -> str:
-        """What the property of a table says of whose it is; in hexadecimal, which Spark never redacts.
+        """The owner, as a table property: the warehouse's identity, in hexadecimal, which Spark never redacts.
 
         Before its first batch a warehouse has its path alone, which one of another machine may have, too.
         """
@@ -384,10 +384,10 @@ class IcebergSink(MergingSink):
     ) -> bool:
         """Write, audit and publish a merge in two parts; return False, with nothing published, where it is to be whole.
 
-        In parts, the rows of the table are not shuffled: which of a small table costs less than several commits. Its
-        rows are at most ``most``, if that is known. The parts are snapshots of a branch, which readers do not see.
-        ``main`` is moved to the second one when it has changed as many rows as it must. Else the whole statement says
-        which row does not exist.
+        In parts, the rows of the table are not shuffled: for small tables a shuffle is cheaper than several commits.
+        The table has at most ``most`` rows, if that is known. The parts are snapshots of a branch, which readers do not
+        see. ``main`` is moved to the second one when it has changed as many rows as it must. Else the whole statement
+        says which row does not exist.
         """
         if most is not None and most <= _LARGE_ROWS:
             return False
@@ -509,7 +509,7 @@ class IcebergSink(MergingSink):
         store.remove(folder)
 
     def written_whole(self, dataset: Dataset) -> None:
-        """Take note that a table has all properties that were asked for."""
+        """Record that the requested properties of a table are set."""
         self._altered.add(dataset.directory)
 
     def _table(self, directory: str) -> str:

@@ -7,12 +7,13 @@ a batch builds on it:
 - **A note that may be older** (``_unsure``) is compared with the version that the data have, which is the truth.
 - **A note that could not be read** after its step failed (``_unread``) is read again. If it is there, the step has
   succeeded, and only the answer was lost.
-- **A place without a note** may have files, or a table of a catalog: of a dataset that is being created, or removed. It
-  is announced first (``Progress.unnoted``). If its table is still to have a dataset there, a batch writes that again;
-  if not, since the table was dropped, renamed or is no longer chosen, what is there is removed. What is not of this
-  warehouse stays.
+- **A location without a note** may have files, or a table of a catalog: of a dataset that is being created, or removed.
+  It is announced first (``Progress.unnoted``). If its table is still to have a dataset there, a batch writes that
+  again; if not, since the table was dropped, renamed or is no longer chosen, what is there is removed. What is not of
+  this warehouse stays.
 
-What fails is settled by a later batch. Until then a table is in trouble; the failure to clear a place is only logged.
+What fails is settled by a later batch. Until then a table is in trouble; the failure to clear a location is only
+logged.
 """
 
 import logging
@@ -75,7 +76,7 @@ class KnownDatasets:
         self._unread: dict[str, tuple[int, str]] = {}
         """The directories whose notes could not be read after a failed step, with the OIDs and names of the tables."""
         self._lasting = set[str]()
-        """The places without a note that could not be removed, once that was logged."""
+        """The locations without a note that could not be removed, once that was logged."""
         self._forget_noted()
 
     @property
@@ -194,7 +195,7 @@ class KnownDatasets:
         return {name: was for name, was in found.items() if name != was}
 
     def announce(self, progress: Progress, datasets: Iterable[Dataset]) -> None:
-        """Note how far the warehouse has come, with the places of datasets that are to be written, and are new."""
+        """Note how far the warehouse has come, with the locations of datasets that are to be written, and are new."""
         found = {each.directory: each for each in self.unnoted}
         for each in datasets:
             if each.directory not in self.datasets:
@@ -203,7 +204,7 @@ class KnownDatasets:
         self.note(replace(progress, unnoted=tuple(found.values())))
 
     def remove_unnoted(self, tables: Iterable[Table], has_histories: bool) -> None:
-        """Remove what is in places without a note that no table will have; where that fails, with the next batch.
+        """Remove what is in locations without a note that no table will have; where that fails, with the next batch.
 
         Args:
             tables: The tables of the batch.
@@ -219,46 +220,48 @@ class KnownDatasets:
             if not table.dropped
         }
         kept = {*self._unread, *(name for each in self.progress.moving for name in (each.before, each.after))}
-        places = [
-            place
-            for place in self.unnoted
-            if (place.is_removed or (place.directory, place.oid) not in wanted) and place.directory not in kept
+        locations = [
+            location
+            for location in self.unnoted
+            if (location.is_removed or (location.directory, location.oid) not in wanted)
+            and location.directory not in kept
         ]
-        for place, error in self._sessions.run(places, self._remove_place):
+        for location, error in self._sessions.run(locations, self._remove_location):
             if error is None:
-                self._forget_place(place.directory)
-                self._lasting.discard(place.directory)
-            elif place.directory not in self._lasting:
-                self._lasting.add(place.directory)
+                self._forget_location(location.directory)
+                self._lasting.discard(location.directory)
+            elif location.directory not in self._lasting:
+                self._lasting.add(location.directory)
                 _LOG.warning(
                     "%s: what a batch has left of %s stays until it can be removed: %s",
-                    place.directory,
-                    place.table,
+                    location.directory,
+                    location.table,
                     reason_of(error),
                 )
 
-    def _remove_place(self, spark: SparkSession, place: Unnoted) -> None:
+    def _remove_location(self, spark: SparkSession, location: Unnoted) -> None:
         # What this process knows may be older: another one may have written the note, or a write without an answer.
-        if self._warehouse.dataset(place.directory) is not None:
+        if self._warehouse.dataset(location.directory) is not None:
             raise PgoutputError("it has a note")
-        dataset = place.to_dataset()
+        dataset = location.to_dataset()
         if self._is_alone(dataset):
             self._sink.remove_unnoted(spark, dataset)
             forget_missing(self._warehouse, dataset)
 
     def _is_alone(self, dataset: Dataset) -> bool:
-        """Return whether the place of a dataset is that of no other one, by a name that differs in case."""
-        if self._sink.is_shared:  # of a place, the rows of one schema are removed
+        """Return whether the location of a dataset is that of no other one, by a name that differs in case."""
+        if self._sink.is_shared:  # of a location, the rows of one schema are removed
             return True
-        others = (name for name in self.datasets if self._sink.place_of(name) != self._sink.place_of(dataset.directory))
-        same = next((name for name in others if self._sink.is_same_place(name, dataset.directory)), None)
+        mine = self._sink.location_of(dataset.directory)
+        others = (name for name in self.datasets if self._sink.location_of(name) != mine)
+        same = next((name for name in others if self._sink.is_same_location(name, dataset.directory)), None)
         if same is not None:
             _LOG.warning("%s stays: it may be %s, where names are the same in any case", dataset.directory, same)
         return same is None
 
     @property
     def unnoted(self) -> tuple[Unnoted, ...]:
-        """The places that were announced, and have no note."""
+        """The locations that were announced, and have no note."""
         return tuple(each for each in self.progress.unnoted if each.directory not in self.datasets)
 
     def take_written(self, datasets: Collection[Dataset]) -> None:
@@ -289,7 +292,7 @@ class KnownDatasets:
         self._recover(step, step.dataset.version.batch)
 
     def recover(self, steps: Iterable[TableStep]) -> None:
-        """Remove what an interrupted batch has left in the places of steps."""
+        """Remove what an interrupted batch has left in the locations of steps."""
         if self.interrupted is not None:
             for step in steps:
                 self._recover(step, self.interrupted)
@@ -297,13 +300,13 @@ class KnownDatasets:
     def remove(self, datasets: Sequence[Dataset]) -> None:
         """Remove datasets; if the files of one cannot be removed, its table is in trouble."""
         if datasets:
-            places = (Unnoted.from_dataset(each, is_removed=True) for each in datasets)
-            self.note(replace(self.progress, unnoted=(*self.unnoted, *places)))
+            locations = (Unnoted.from_dataset(each, is_removed=True) for each in datasets)
+            self.note(replace(self.progress, unnoted=(*self.unnoted, *locations)))
         for dataset in datasets:
             is_alone = self._is_alone(dataset)
             if not is_alone and self._warehouse.ignores_case:  # its note is that of the other one, too
                 del self.datasets[dataset.directory]
-                self._forget_place(dataset.directory)
+                self._forget_location(dataset.directory)
                 continue
             if not self._sink.is_shared:
                 self._forget(dataset)
@@ -313,7 +316,7 @@ class KnownDatasets:
                     self._sink.remove(self._spark, dataset)
                 if self._sink.is_shared:  # rows without a note would stay among those of others
                     self._forget(dataset)
-                self._forget_place(dataset.directory)
+                self._forget_location(dataset.directory)
             except Exception as error:
                 self.fail(dataset.version.oid, dataset.version.table, error)
 
@@ -323,10 +326,10 @@ class KnownDatasets:
         self._unsure.discard(dataset.directory)
 
     def _forget_noted(self) -> None:
-        """Forget the places that have a note: their datasets may be moved, and others come there."""
+        """Forget the locations that have a note: their datasets may be moved, and others come there."""
         self.progress = replace(self.progress, unnoted=self.unnoted)
 
-    def _forget_place(self, directory: str) -> None:
+    def _forget_location(self, directory: str) -> None:
         left = tuple(each for each in self.progress.unnoted if each.directory != directory)
         self.progress = replace(self.progress, unnoted=left)
 
@@ -356,14 +359,14 @@ class KnownDatasets:
         except PgoutputError:
             if after is None:
                 raise
-            before = None  # the data are in the other place
+            before = None  # the data are in the other location
         for directory, noted in ((moving.before, before), (moving.after, after)):
             _take(found, directory, noted)
         return found
 
     def _can_move(self, move: Move) -> bool:
         try:
-            if self._sink.is_same_place(move.moving.before, move.moving.after):
+            if self._sink.is_same_location(move.moving.before, move.moving.after):
                 return False
             return self._sink.can_move(self._spark, move.dataset, move.moving.after)
         except Exception as error:

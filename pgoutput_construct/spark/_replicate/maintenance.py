@@ -88,16 +88,16 @@ class TableMaintenance:
         self._check = check
         self._commits: dict[str, int] = {}
         self._latest: dict[str, str] = {}
-        """The dataset that was written last in each place,"""
+        """The dataset that was written last at each location,"""
         self._last: dict[str, float] = {}
         """and when that was, by a clock that only increases."""
 
     def count(self, directories: Collection[str], commits: int = 1) -> None:
         """Count commits of each of some datasets; 0 of those that are there in the beginning."""
         for directory in directories:
-            place = self._sink.place_of(directory)
-            self._commits[place], self._latest[place] = self._commits.get(place, 0) + commits, directory
-            self._last[place] = time.monotonic()
+            location = self._sink.location_of(directory)
+            self._commits[location], self._latest[location] = self._commits.get(location, 0) + commits, directory
+            self._last[location] = time.monotonic()
 
     def maintain_one(self) -> bool:
         """Maintain the dataset with the most commits since it was maintained; return whether one was due.
@@ -109,20 +109,20 @@ class TableMaintenance:
         due = [each for each, commits in self._commits.items() if commits >= self._every or self._last[each] <= idle]
         if not due:
             return False
-        place = max(due, key=lambda each: self._commits[each])
-        if self._last[place] <= idle:
-            del self._commits[place]
+        location = max(due, key=lambda each: self._commits[each])
+        if self._last[location] <= idle:
+            del self._commits[location]
         else:  # what was replaced last is still retained
-            self._commits[place] = 0
+            self._commits[location] = 0
         try:
-            dataset = self._sink.warehouse.dataset(self._latest[place])
+            dataset = self._sink.warehouse.dataset(self._latest[location])
         except PgoutputError:
             return True  # its note is damaged, which the next batch reports
         if dataset is not None:
             step = _Maintenance(self._spark, self._sink, self._retention, self._check, _MOST, self._record)
             self._report(report := step.run(dataset))
             if report.done.get(_BASES):  # what that replaced is to be removed, too
-                self._commits[place], self._last[place] = 0, time.monotonic()
+                self._commits[location], self._last[location] = 0, time.monotonic()
         return True
 
 
@@ -149,23 +149,23 @@ def maintain(
         PgoutputError: There is no warehouse, or no such table in it; another process writes into it; the session lacks
             jars; or the last batch was interrupted while it moved tables.
     """
-    place, own = Warehouse(warehouse), own_session(spark, "maintain")
-    progress = place.existing_progress()
+    opened, own = Warehouse(warehouse), own_session(spark, "maintain")
+    progress = opened.existing_progress()
     check_format(own, progress.format)
-    with place.store.lock("replicate") as lock:
-        progress = place.existing_progress()
+    with opened.store.lock("replicate") as lock:
+        progress = opened.existing_progress()
         if progress.moving:  # a catalog may have a table under another name than its note
             raise PgoutputError(
-                f"{place.store}: its last batch was interrupted while it moved renamed tables: run pgoutput replicate "
+                f"{opened.store}: its last batch was interrupted while it moved renamed tables: run pgoutput replicate "
                 "first"
             )
-        sink = existing_sink(place, progress)
+        sink = existing_sink(opened, progress)
         sink.prepare(own)
-        # Of datasets that share a place, one is enough.
+        # Of datasets that share a location, one is enough.
         step, began = _Maintenance(own, sink, retention, lock.check), time.monotonic()
-        for chosen in {sink.place_of(each.directory): each for each in _chosen(place, tables)}.values():
+        for chosen in {sink.location_of(each.directory): each for each in _chosen(opened, tables)}.values():
             lock.check()
-            if (dataset := place.dataset(chosen.directory)) is not None:
+            if (dataset := opened.dataset(chosen.directory)) is not None:
                 with active_session(own):
                     report = step.run(dataset)
                 yield report
@@ -173,13 +173,13 @@ def maintain(
                 return
 
 
-def _chosen(place: Warehouse, tables: Collection[str] | None) -> list[Dataset]:
-    found = list(place.datasets().values())
+def _chosen(warehouse: Warehouse, tables: Collection[str] | None) -> list[Dataset]:
+    found = list(warehouse.datasets().values())
     if tables is None:
         return found
     names = set(map(normal_name, tables))
     if unknown := sorted(names - {each.version.table for each in found}):
-        place.find(unknown[0])  # raises, with the tables that there are
+        warehouse.find(unknown[0])  # raises, with the tables that there are
     return [each for each in found if each.version.table in names]
 
 

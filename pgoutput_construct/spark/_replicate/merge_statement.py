@@ -44,7 +44,7 @@ class MergeParts(NamedTuple):
     """Net changes by what becomes of them."""
 
     comes: int
-    """How many rows the table has not yet."""
+    """How many rows are new in the table."""
     is_there: int
     """How many rows that the table has are changed or deleted."""
 
@@ -248,8 +248,8 @@ def merge_expressions(
     comes = "s._op <> 'delete'"
     if demand.rows:
         # A change of a row that does not exist becomes an insert that fails.
-        place = "_seq" if "_seq" in rows.names else next(iter(keys))
-        comes, inserted[place] = f"({comes} OR s._missing > 0)", _missing_row_error(keys, demand, naming, place)
+        checked = "_seq" if "_seq" in rows.names else next(iter(keys))
+        comes, inserted[checked] = f"({comes} OR s._missing > 0)", _missing_row_error(keys, demand, naming, checked)
     updated, added = ({naming.reader_name(name): each[name] for name in each} for each in (values, inserted))
     return MergeExpressions(on, updated, added, comes)
 
@@ -261,15 +261,15 @@ def key_conditions(keys: Collection[str], rows: T.StructType, changes: NetChange
     """
     for name in keys:
         if name in changes.bounds:
-            place = f"t.{quoted(changes.naming.reader_name(name))}"
+            stored = f"t.{quoted(changes.naming.reader_name(name))}"
             limits = [_bound(value, rows[name].dataType) for value in changes.bounds[name]]
             for sign, limit in zip((">=", "<="), limits, strict=True):
                 if limit is not None:
-                    yield f"{place} {sign} {limit}"
+                    yield f"{stored} {sign} {limit}"
 
 
 def _bound(value: int | str, kind: T.DataType) -> str | None:
-    """Return a bound as a literal; None for a time that Python has not."""
+    """Return a bound as a literal; None for a time that Python cannot represent."""
     if isinstance(value, str):
         return literal(value)
     try:
@@ -316,9 +316,9 @@ def _required(name: str, demand: Demand, naming: Naming) -> str:
     return f"CASE WHEN array_contains(s._unchanged, {literal(there)}) THEN {failing} ELSE s.{quoted(name)} END"
 
 
-def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming, place: str) -> str:
+def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming, name: str) -> str:
     """Return the value of a column, which fails for a change of a row that does not exist."""
-    key = ", ".join(f"{literal(naming.reader_name(name))}, s.{quoted(name)}" for name in keys)
+    key = ", ".join(f"{literal(naming.reader_name(each))}, s.{quoted(each)}" for each in keys)
     parts = [
         literal(error_text(f"{demand.table}: up to commit ")),
         "s._commit_lsn",
@@ -328,7 +328,7 @@ def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming, pl
         f"to_json(named_struct({key}))",
         literal(f": UPDATE or DELETE of a row that does not exist{demand.remedy}"),
     ]
-    return f"CASE WHEN s._missing > 0 THEN raise_error(concat_ws('', {', '.join(parts)})) ELSE s.{quoted(place)} END"
+    return f"CASE WHEN s._missing > 0 THEN raise_error(concat_ws('', {', '.join(parts)})) ELSE s.{quoted(name)} END"
 
 
 def _untyped(naming: Naming, lost: str) -> str:

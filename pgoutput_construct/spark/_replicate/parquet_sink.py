@@ -1,16 +1,16 @@
 """Tables as plain Parquet files, in directories that a note names: a base, and what changes have added and removed.
 
-A table is the rows of its *parts*, without those whose places are listed as deleted. A part is a directory ``v`` and
-the number of the batch that wrote it: the base, which has the whole table of that time, and the parts of later
+A table is the rows of its *parts*, without those whose positions are listed as deleted. A part is a directory ``v``
+and the number of the batch that wrote it: the base, which has the whole table of that time, and the parts of later
 changes, each with the rows that came or changed in it (``v7-rows-0123abcd`` if Spark did not write it). A changed row
-stays where it is, and its place, the file and the number of the row in it, is written into a directory of deleted
-places next to the part with its present values (``v7-deleted``). So a batch writes what has changed, however large the
-table is.
+stays where it is, and its position, the file and the number of the row in it, is written into a directory of deleted
+positions next to the part with its present values (``v7-deleted``). So a batch writes what has changed, however large
+the table is.
 
-Readers have more to do for each part and each place. So parts are put together when they add up (``first_merged``): a
-batch that does this writes the rows of some latest parts together with its own. It is the base, too, when changes have
-replaced a third of it, and each time if the table is small. Maintenance writes the base again sooner (``compacted``),
-since it is not what a batch waits for.
+Readers have more to do for each part and each position. So parts are put together when they add up
+(``first_merged``): a batch that does this writes the rows of some latest parts together with its own. It is the base,
+too, when changes have replaced a third of it, and each time if the table is small. Maintenance writes the base again
+sooner (``compacted``), since it is not what a batch waits for.
 
 The note is the table: readers see the parts that it names, which do not change any more; what it no longer names is
 retained for a while.
@@ -75,11 +75,13 @@ SMALL: Final = 1 << 22
 _PARTS: Final = 16
 """The most parts of changes."""
 _SHARE: Final = 3
-"""The base is written again when changes that replaced rows have this part of its bytes, or places of its rows."""
+"""The base is written again when changes that replaced rows have this part of its bytes, or deleted positions of its
+rows."""
 _SHARE_OF_MAINTENANCE: Final = 10
-"""Maintenance writes the base again when places have this part of its rows: what it writes is in proportion to them."""
+"""Maintenance writes the base again when deleted positions have this part of its rows: what it writes is in proportion
+to them."""
 _DELETED: Final = "-deleted"
-"""The suffix of the directory of deleted places."""
+"""The suffix of the directory of deleted positions."""
 _DIRECTORIES: Final = {"changes", "deleted", "replaced"}
 """What a note has by directory, besides the path of the base."""
 _ROWS: Final = "-rows-"
@@ -90,8 +92,8 @@ _WHOLE: Final = "-whole-"
 two processes that maintain a table in an object store, where no lock excludes one, do not write into one directory.
 """
 _PART: Final = re.compile(rf"v(\d+)((?:(?:{_ROWS}|{_WHOLE})[0-9a-f]{{8}})?(?:{_DELETED})?)")
-_PLACES: Final = T.StructType().add("part", "string").add("file", "string").add("row", "long")
-"""A place: the names of a part and of a file in it, which no other file has, and the number of a row, from 0 on."""
+_POSITIONS: Final = T.StructType().add("part", "string").add("file", "string").add("row", "long")
+"""A position: the names of a part and of a file in it, which no other file has, and the number of a row, from 0 on."""
 _FEW: Final = 1_000_000
 """The most changes of which each task of a lookup gets the keys of all."""
 _NUMBERED: Final = 32
@@ -128,47 +130,49 @@ class ParquetSink(MergingSink):
         parts = Parts.of(dataset)
         if not parts.deleted:
             return self._rows(spark, dataset, parts.paths)
-        names = _place_names(dataset)
-        rows, places = self._placed_rows(spark, dataset, parts.paths), self._places(spark, parts.deleted).toDF(*names)
+        names = _position_names(dataset)
+        rows = self._rows_with_positions(spark, dataset, parts.paths)
+        positions = self._positions(spark, parts.deleted).toDF(*names)
         found = sorted(rows.inputFiles(), key=lambda path: f"/{parts.path}/" not in path)  # most rows are in the base
         files = [path.rpartition("/")[2] for path in found]
         if not 0 < len(files) <= _NUMBERED:
-            return _without(rows, places, parts.places).drop(*names)
+            return _without(rows, positions, parts.deleted_positions).drop(*names)
         # A number alone is looked up in less time than a name and a number.
-        rows, places = (_with_row_numbers(each, names, files) for each in (rows, places))
-        deleted = _broadcast_if_few(places.select(column(names[-1])), parts.places)
+        rows, positions = (_with_row_numbers(each, names, files) for each in (rows, positions))
+        deleted = _broadcast_if_few(positions.select(column(names[-1])), parts.deleted_positions)
         return rows.join(deleted, names[-1], "left_anti").drop(*names)
 
     def _rows(self, spark: SparkSession, dataset: Dataset, paths: Collection[str]) -> DataFrame:
         schema = StructType.fromJson(dataset.details["schema"])
         return spark.read.schema(schema).parquet(*(self._location(path) for path in paths))
 
-    def _placed_rows(self, spark: SparkSession, dataset: Dataset, paths: Collection[str]) -> DataFrame:
-        """Return the rows of some parts, also deleted ones, with their places: the path of the file for the part."""
+    def _rows_with_positions(self, spark: SparkSession, dataset: Dataset, paths: Collection[str]) -> DataFrame:
+        """Return the rows of some parts, also deleted ones, with their positions: the path of the file for the part."""
         rows = self._rows(spark, dataset, paths)
         metadata = rows.metadataColumn("_metadata")
-        fields = zip(("file_path", "file_name", "row_index"), _place_names(dataset), strict=True)
+        fields = zip(("file_path", "file_name", "row_index"), _position_names(dataset), strict=True)
         return rows.select("*", *(metadata.getField(field).alias(name) for field, name in fields))
 
     def _live_rows(self, spark: SparkSession, dataset: Dataset, paths: Collection[str]) -> DataFrame:
-        """Return the rows of some parts that were not deleted, as ``_placed_rows`` does."""
-        return self._without_deleted(spark, dataset, self._placed_rows(spark, dataset, paths))
+        """Return the rows of some parts that were not deleted, as ``_rows_with_positions`` does."""
+        return self._without_deleted(spark, dataset, self._rows_with_positions(spark, dataset, paths))
 
-    def _without_deleted(self, spark: SparkSession, dataset: Dataset, placed: DataFrame) -> DataFrame:
+    def _without_deleted(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> DataFrame:
         parts = Parts.of(dataset)
         if not parts.deleted:
-            return placed
-        return _without(placed, self._places(spark, parts.deleted).toDF(*_place_names(dataset)), parts.places)
+            return rows
+        positions = self._positions(spark, parts.deleted).toDF(*_position_names(dataset))
+        return _without(rows, positions, parts.deleted_positions)
 
-    def _places(self, spark: SparkSession, paths: Collection[str]) -> DataFrame:
-        return spark.read.schema(_PLACES).parquet(*(self._location(path) for path in paths))
+    def _positions(self, spark: SparkSession, paths: Collection[str]) -> DataFrame:
+        return spark.read.schema(_POSITIONS).parquet(*(self._location(path) for path in paths))
 
     def _location(self, path: str) -> str:
         return plain_path(f"{self.warehouse.path}/{path}")
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Write a base next to the present parts."""
-        adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
+        adopted = self.check_location(spark, dataset, rows.schema) if before is None else None
         rows.write.mode("overwrite").parquet(f"{self.warehouse.path}/{self.path(dataset)}")
         if adopted is not None:
             remove_replaced(self.warehouse.store, dataset.directory, adopted)
@@ -206,7 +210,7 @@ class ParquetSink(MergingSink):
         return found if sum(each.size for each in found) <= SMALL else []
 
     def _files(self, paths: Iterable[str]) -> list[PresentFile]:
-        """Return the files of directories; places call each by its name, and that of its part."""
+        """Return the files of directories; positions refer to each by its name, and that of its part."""
         return [
             PresentFile(f"{path}/{name}", size, f"{path.rpartition('/')[2]}/{name}")
             for path in paths
@@ -275,7 +279,7 @@ class ParquetSink(MergingSink):
         return found | dict.fromkeys(Parts.of(before).directories - parts.directories, now)
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
-        """Write the rows that came or changed, and the places of those that changed or are gone."""
+        """Write the rows that came or changed, and the positions of those that changed or are gone."""
         rows, naming, shape = changes.rows.persist(), changes.naming, dataset.version.shape
         keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
         found, target = rows, target_columns(rows, naming)
@@ -284,7 +288,7 @@ class ParquetSink(MergingSink):
                 stored = naming.from_dataset(self.read(spark, dataset))
                 found = with_moved_values(rows, stored, keys, current, changes.demand)
             own, merged = naming.unescape(found), merge_expressions(keys, target, changes, found is not rows)
-            there = self._placed_rows(spark, dataset, Parts.of(dataset).paths).alias("t")
+            there = self._rows_with_positions(spark, dataset, Parts.of(dataset).paths).alias("t")
             for condition in key_conditions(keys, target, changes):
                 there = there.where(condition)
             unsent = (name for name in target.names if name in changes.unsent)
@@ -292,12 +296,12 @@ class ParquetSink(MergingSink):
             needed = [*map(naming.reader_name, (*keys, *unsent)), *texts]
             wanted = _broadcast_if_few(own.select(*map(column, keys), "_untyped"), changes.most)
             matches = there.join(wanted.alias("s"), F.expr(merged.on)).select(
-                *(column("t", name) for name in dict.fromkeys([*needed, *_place_names(dataset)]))
+                *(column("t", name) for name in dict.fromkeys([*needed, *_position_names(dataset)]))
             )
             matches.persist()  # few: what is deleted is looked for among them alone
             try:
                 live = self._without_deleted(spark, dataset, matches)
-                new = _merged_rows(own, live, merged, _place_names(dataset)[-1])
+                new = _merged_rows(own, live, merged, _position_names(dataset)[-1])
                 return self._write(spark, dataset, new, live, changes.most)
             finally:
                 matches.unpersist()
@@ -309,8 +313,8 @@ class ParquetSink(MergingSink):
         return self._write(spark, dataset, rows, None)
 
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
-        """Write rows that are new or have ended, and the former places of the latter; these keep dropped columns."""
-        naming, places = self.naming_of(dataset), _place_names(dataset)
+        """Write rows that are new or have ended, and the former positions of the latter; these keep dropped columns."""
+        naming, positions = self.naming_of(dataset), _position_names(dataset)
         key = [naming.added_name(name) for name in ROW_KEY]
         ends = [naming.added_name(name) for name in ("_valid_to", "_ended_by")]
         there = self._live_rows(spark, dataset, Parts.of(dataset).paths).drop(*ends)
@@ -319,7 +323,7 @@ class ParquetSink(MergingSink):
         matches = there.join(ended, key).persist()
         try:
             come = rows.join(matches.select(*map(column, key)), key, "left_anti")
-            new = matches.drop(*places).unionByName(come, allowMissingColumns=True)
+            new = matches.drop(*positions).unionByName(come, allowMissingColumns=True)
             return self._write(spark, dataset, new, matches, most)
         finally:
             matches.unpersist()
@@ -333,37 +337,37 @@ class ParquetSink(MergingSink):
             spark: The session.
             dataset: The dataset as it will be, with the parts that it has.
             new: The rows that came or changed.
-            matches: The places of those that changed or are gone, None for none; with other columns, too.
-            most: The number of these places, or more.
+            matches: The positions of those that changed or are gone, None for none; with other columns, too.
+            most: The number of these positions, or more.
         """
-        parts, names = Parts.of(dataset), _place_names(dataset)
+        parts, names = Parts.of(dataset), _position_names(dataset)
         parts = replace(parts, rows=self.row_count(parts.path)) if parts.rows is None else parts
         first = self._first_merged(parts, matches is not None)
         kept, merged = parts.paths[:first], parts.paths[first:]
-        places = None if matches is None else _as_places(matches, names)
+        positions = None if matches is None else _as_positions(matches, names)
         columns = StructType.fromJson(dataset.details["schema"]).names
         if merged:
             live = self._live_rows(spark, dataset, merged)
-            live = live if places is None else _without(live, places.toDF(*names), most)
+            live = live if positions is None else _without(live, positions.toDF(*names), most)
             new = live.drop(*names).unionByName(new)
             if parts.deleted:
-                earlier = self._places(spark, parts.deleted)
-                places = earlier if places is None else earlier.unionAll(places)
+                earlier = self._positions(spark, parts.deleted)
+                positions = earlier if positions is None else earlier.unionAll(positions)
         path = self.path(dataset)
         new.select(*map(column, columns)).write.mode("overwrite").parquet(f"{self.warehouse.path}/{path}")
         if not kept:
             return self.noted(dataset, dataset.details["schema"], Parts(path), dataset)
         changes = {each: parts.changes[each] for each in kept[1:]} | {path: self._size(path)}
         deleted = {} if merged else dict(parts.deleted)
-        if places is not None:
+        if positions is not None:
             of_kept = F.col("part").isin([each.rpartition("/")[2] for each in kept])
-            places = places.where(of_kept) if merged else places
-            places_path = f"{path}{_DELETED}"
-            places.coalesce(1).write.mode("overwrite").parquet(f"{self.warehouse.path}/{places_path}")
-            if count := self.row_count(places_path):
-                deleted[places_path] = count
+            positions = positions.where(of_kept) if merged else positions
+            positions_path = f"{path}{_DELETED}"
+            positions.coalesce(1).write.mode("overwrite").parquet(f"{self.warehouse.path}/{positions_path}")
+            if count := self.row_count(positions_path):
+                deleted[positions_path] = count
             else:
-                self.warehouse.store.remove(places_path)
+                self.warehouse.store.remove(positions_path)
         return self.noted(dataset, dataset.details["schema"], Parts(parts.path, parts.rows, changes, deleted), dataset)
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
@@ -393,7 +397,7 @@ class ParquetSink(MergingSink):
         if not parts.deleted or (most is not None and self._size(parts.path) + sum(parts.changes.values()) > most):
             return None
         rows = self.row_count(parts.path) if parts.rows is None else parts.rows
-        if parts.places * _SHARE_OF_MAINTENANCE < rows:
+        if parts.deleted_positions * _SHARE_OF_MAINTENANCE < rows:
             return None
         path = f"{self.path(dataset)}{_WHOLE}{uuid4().hex[:8]}"
         try:
@@ -410,7 +414,7 @@ class ParquetSink(MergingSink):
         sizes = [self._size(parts.path), *parts.changes.values()]
         if self.overwrites_few and sum(sizes) <= SMALL:
             return 0
-        return first_merged(sizes, parts.places, parts.rows or 0)
+        return first_merged(sizes, parts.deleted_positions, parts.rows or 0)
 
     def row_count(self, path: str) -> int:
         """Return the number of rows of the files in a directory, as they say themselves."""
@@ -429,7 +433,7 @@ class ParquetSink(MergingSink):
         self.warehouse.store.remove(dataset.directory)
 
     def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Return whether the store is a directory, and no others have files in the place."""
+        """Return whether the store is a directory, and no others have files in the directory."""
         return self.warehouse.is_local and self.existing(spark, replace(dataset, directory=directory)) is None
 
     def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
@@ -496,12 +500,12 @@ class _PartFiles(NewFiles):
         sink.remove_left_rows(before or dataset)
 
     def add_to(self, present: Sequence[PresentFile], deleted: Sequence[str]) -> None:
-        """Take the files of the table, and the names of those of its deleted places, to which another one may come."""
+        """Take the files of the table, and the names of those of its deleted positions, to which another may come."""
         self.present = [each._replace(deletes=tuple(deleted)) for each in present]
-        self.deletes = DeletesFile(f"{self.folder}{_DELETED}/part-0.parquet", to_arrow_schema(_PLACES))
+        self.deletes = DeletesFile(f"{self.folder}{_DELETED}/part-0.parquet", to_arrow_schema(_POSITIONS))
 
     def commit(self, files: Mapping[str, int], deletes: Mapping[str, int] | None = None) -> Dataset:
-        """Return the dataset with its new part, and the places that are deleted."""
+        """Return the dataset with its new part, and the positions that are deleted."""
         if self._parts is None:
             kinds = from_arrow_schema(self.schema, prefer_timestamp_ntz=True)
             return self._sink.replaced(self._dataset, kinds, self._before, self.folder)
@@ -513,18 +517,18 @@ class _PartFiles(NewFiles):
         return self._sink.noted(self._dataset, self._dataset.details["schema"], parts, self._before)
 
 
-def first_merged(sizes: Sequence[int], places: int, rows: int) -> int:
-    """Return the place of the first part that is put together with all later ones, by the size of parts; or their end.
+def first_merged(sizes: Sequence[int], positions: int, rows: int) -> int:
+    """Return the index of the first part that is put together with all later ones, by the size of parts; or their end.
 
     There are at most ``_PARTS`` parts of changes. Since those that are put together are of about one size, a row is
     written again as often as the number of changes since the base doubles.
 
     Args:
         sizes: The bytes of the base, and of the parts of changes.
-        places: The number of deleted places.
+        positions: The number of deleted positions.
         rows: The number of rows of the base.
     """
-    if places and (sum(sizes[1:]) * _SHARE >= sizes[0] or places * _SHARE >= rows):
+    if positions and (sum(sizes[1:]) * _SHARE >= sizes[0] or positions * _SHARE >= rows):
         return 0
     if len(sizes) <= _PARTS:
         return len(sizes)
@@ -538,20 +542,20 @@ def _path(directory: str, batch: int) -> str:
     return f"{directory}/v{batch}"
 
 
-def _place_names(dataset: Dataset) -> tuple[str, ...]:
-    """Return the names of the columns of a place, none of which is the name of a column of the dataset."""
+def _position_names(dataset: Dataset) -> tuple[str, ...]:
+    """Return the names of the columns of a position, none of which is the name of a column of the dataset."""
     taken = {each["name"].lower() for each in dataset.details["schema"]["fields"]}
-    names = tuple(_PLACES.names)
+    names = tuple(_POSITIONS.names)
     while not taken.isdisjoint(names):
         names = tuple(f"_{name}" for name in names)
     return names
 
 
-def _as_places(placed: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Return the places of rows, given the names of their columns."""
+def _as_positions(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Return the positions of rows, given the names of their columns."""
     path, file, row = map(column, names)
     part = F.substring_index(F.substring_index(path, "/", -2), "/", 1)
-    return placed.select(part, file, row).toDF(*_PLACES.names)
+    return rows.select(part, file, row).toDF(*_POSITIONS.names)
 
 
 def _with_row_numbers(rows: DataFrame, names: Sequence[str], files: Sequence[str]) -> DataFrame:
@@ -559,7 +563,7 @@ def _with_row_numbers(rows: DataFrame, names: Sequence[str], files: Sequence[str
 
     Args:
         rows: The rows.
-        names: The names of the columns of their places.
+        names: The names of the columns of their positions.
         files: The names of the files.
     """
     _, file, row = map(column, names)
@@ -568,21 +572,21 @@ def _with_row_numbers(rows: DataFrame, names: Sequence[str], files: Sequence[str
     return rows.withColumn(names[-1], number * _ROWS_OF_FILE + row)
 
 
-def _without(placed: DataFrame, places: DataFrame, most: int) -> DataFrame:
-    """Return rows without those at some places, at most ``most``; both with the same three names."""
-    _, file, row = places.columns
-    rows = placed.join(_broadcast_if_few(places.select(column(file), column(row)), most), [file, row], "left_anti")
-    return rows.select(*map(column, placed.columns))
+def _without(rows: DataFrame, positions: DataFrame, most: int) -> DataFrame:
+    """Return rows without those at some positions, at most ``most``; both with the same three names."""
+    _, file, row = positions.columns
+    kept = rows.join(_broadcast_if_few(positions.select(column(file), column(row)), most), [file, row], "left_anti")
+    return kept.select(*map(column, rows.columns))
 
 
 def _broadcast_if_few(keys: DataFrame, count: int) -> DataFrame:
     return F.broadcast(keys) if count <= _FEW else keys
 
 
-def _merged_rows(changes: DataFrame, matches: DataFrame, merged: MergeExpressions, place: str) -> DataFrame:
+def _merged_rows(changes: DataFrame, matches: DataFrame, merged: MergeExpressions, row_index: str) -> DataFrame:
     """Return the rows that come or change, given those of the table that changes are of."""
     joined = changes.alias("s").join(matches.alias("t"), F.expr(merged.on), "left")
-    is_there, is_deleted = column("t", place).isNotNull(), F.expr("s._op = 'delete'")
+    is_there, is_deleted = column("t", row_index).isNotNull(), F.expr("s._op = 'delete'")
     values = [
         F.when(is_there, F.expr(merged.updated[name])).otherwise(F.expr(merged.inserted[name])).alias(name)
         for name in merged.inserted

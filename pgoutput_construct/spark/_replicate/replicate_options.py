@@ -120,7 +120,7 @@ class ReplicateOptions:
     """Columns (``schema.table.column``) that no table, history or report has. They are remembered, and stay excluded
     under other names. A column of the key cannot be excluded."""
     masks: Mapping[str, str] = field(default_factory=dict)
-    """What takes the place of values, by columns: ``sha256($NAME)``, ``sha256(@FILE)`` or ``sha256(SALT)``
+    """What replaces values, by columns: ``sha256($NAME)``, ``sha256(@FILE)`` or ``sha256(SALT)``
     (``column_masks``; the salt is in the environment, in a file, or given), ``null``, ``text(...)``. Values are masked
     before anything is stored. They are remembered as columns that are excluded, but for a salt that is given itself,
     which each call must give. To change what is made of a column, or with ``plain`` to end it, give its table as
@@ -134,7 +134,7 @@ class ReplicateOptions:
     while they exist). None for as in the warehouse, False in a new one. A change of this, or of one of the next three,
     writes tables again, from the log."""
     metadata_columns: str | None = None
-    """Which columns say by which change a row came: ``none``, ``lsn`` (``_commit_lsn`` and ``_seq``) or ``all``
+    """The metadata columns of tables: ``none``, ``lsn`` (``_commit_lsn`` and ``_seq``) or ``all``
     (``_commit_time`` and ``_xid``, too, also in histories; null for copied rows). None for as in the warehouse, ``lsn``
     in a new one."""
     untyped: str | None = None
@@ -142,7 +142,7 @@ class ReplicateOptions:
     ``never`` none, so that such a value is an error of its table. None for as in the warehouse; where
     ``metadata_columns`` changes, ``never`` with ``none``, else ``always``."""
     types: str | None = None
-    """Types of columns in place of the usual ones, such as ``numeric=decimal(38,10),uuid=binary`` (see ``open_log``).
+    """Types of columns instead of the usual ones, such as ``numeric=decimal(38,10),uuid=binary`` (see ``open_log``).
     None for as in the warehouse."""
     maintains: bool | None = None
     """Whether tables are maintained between batches, with ``once`` in the end (see ``maintain``); None for unless

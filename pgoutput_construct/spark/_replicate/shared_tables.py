@@ -85,13 +85,13 @@ class SharedTables(MergingSink):
         self.schema_column = options.schema_column
         self._locks: dict[str, RLock] = {}
 
-    def place_of(self, directory: str) -> str:
+    def location_of(self, directory: str) -> str:
         """Return the directory of the shared table."""
         return directory.partition(SHARED)[0]
 
     def exclusive(self, dataset: Dataset) -> AbstractContextManager[Any]:
         """Have no other thread write into the shared table."""
-        return self._locks.setdefault(self.place_of(dataset.directory), RLock())
+        return self._locks.setdefault(self.location_of(dataset.directory), RLock())
 
     def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
         """Return False: the dataset is replaced, and the column of the shared table altered with it."""
@@ -118,7 +118,7 @@ class SharedTables(MergingSink):
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Replace the rows of the dataset in one commit; columns that the shared table lacks are added first."""
-        adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
+        adopted = self.check_location(spark, dataset, rows.schema) if before is None else None
         if adopted is not None:
             self._drop(spark, dataset)
         self._check_columns(dataset, rows)
@@ -190,16 +190,16 @@ class SharedTables(MergingSink):
         """Return whether another dataset that has a note is in the shared table."""
         noted, _ = self.warehouse.readable_datasets()
         others = (name for name in noted if name != dataset.directory)
-        return any(self.is_same_place(name, dataset.directory) for name in others)
+        return any(self.is_same_location(name, dataset.directory) for name in others)
 
-    def check_place(self, spark: SparkSession, dataset: Dataset, columns: T.StructType) -> ExistingTable | None:
+    def check_location(self, spark: SparkSession, dataset: Dataset, columns: T.StructType) -> ExistingTable | None:
         """Return what is to be taken over; None where other datasets of this warehouse are in the shared table.
 
-        Raises PgoutputError as ``Sink.check_place`` does, and while a note is damaged: its dataset may be there.
+        Raises PgoutputError as ``Sink.check_location`` does, and while a note is damaged: its dataset may be there.
         """
         if self._has_noted(dataset):
             return None
-        there = super().check_place(spark, dataset, columns)
+        there = super().check_location(spark, dataset, columns)
         for error in self.warehouse.readable_datasets()[1].values() if there is not None else ():
             raise error
         return there
@@ -207,13 +207,13 @@ class SharedTables(MergingSink):
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Maintain the shared table; raise PgoutputError unless the last batch is complete: its commits are needed."""
         if not self.warehouse.existing_progress().done:
-            place = self.place_of(dataset.directory)
+            place = self.location_of(dataset.directory)
             raise PgoutputError(f"{place}: its last batch is not complete: a table failed, or it was interrupted")
         yield from self._maintain(spark, self._whole(dataset), retention)
 
     def _whole(self, dataset: Dataset) -> Dataset:
         """Return the shared table of a dataset as if it were its own."""
-        return with_values(dataset, directory=self.place_of(dataset.directory))
+        return with_values(dataset, directory=self.location_of(dataset.directory))
 
     def _condition(self, dataset: Dataset) -> str:
         return f"{quoted(self.schema_column)} = {literal(schema_of(dataset))}"
@@ -237,7 +237,7 @@ class SharedTables(MergingSink):
             )
             raise PgoutputError(
                 f"{dataset.version.table}: {self.reserved.format} cannot have the column {name!r} in the table "
-                f"{self.place_of(dataset.directory)}, which schemas share: {reason}; "
+                f"{self.location_of(dataset.directory)}, which schemas share: {reason}; "
                 f"{'choose another --schema-column' if name == self.schema_column else remedy}"
             )
 
@@ -283,12 +283,12 @@ class SharedTables(MergingSink):
             yield f"ALTER TABLE {table} ALTER COLUMN {quoted(field.name)} TYPE {kind.simpleString()}"
 
     def _conflict(self, dataset: Dataset, field: T.StructField, was: T.DataType) -> PgoutputError:
-        place, mine = self.place_of(dataset.directory), dataset.version.shape.columns.get(field.name)
+        place, mine = self.location_of(dataset.directory), dataset.version.shape.columns.get(field.name)
         noted = self.warehouse.readable_datasets()[0].values()
         others = sorted(
             each.version.table
             for each in noted
-            if self.place_of(each.directory) == place
+            if self.location_of(each.directory) == place
             and each.directory != dataset.directory
             and each.version.shape.columns.get(field.name, mine) != mine
         )
@@ -372,7 +372,7 @@ class SharedIceberg(SharedTables, IcebergSink):
         return None if is_ours else ExistingTable(table, spark.table(table).schema)
 
     def _table_of(self, dataset: Dataset) -> str:
-        return self._table(self.place_of(dataset.directory))
+        return self._table(self.location_of(dataset.directory))
 
     def _has_table(self, spark: SparkSession, dataset: Dataset) -> bool:
         return spark.catalog.tableExists(self._table_of(dataset))
@@ -386,7 +386,7 @@ class SharedIceberg(SharedTables, IcebergSink):
         return session_settings(spark, {VERSION_SETTING: self.warehouse.commit_text(version)})
 
     def _create(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> None:
-        self._create_namespace(spark, self.place_of(dataset.directory))
+        self._create_namespace(spark, self.location_of(dataset.directory))
         columns = _definitions(schema)
         properties = {**_UNDISTRIBUTED, **self._new_properties, WAREHOUSE_PROPERTY: self._identity}
         pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
@@ -437,7 +437,7 @@ class SharedDelta(SharedTables, DeltaSink):
         if mapped := mapped_names(rows.columns):
             raise PgoutputError(
                 f"{dataset.version.table}: Delta Lake has the column {mapped[0]!r} only with column mapping, which "
-                "tables that schemas share have not: exclude it (--exclude-columns), give it another name "
+                "--schema-column does not support: exclude it (--exclude-columns), give it another name "
                 "(--rename-column), or choose iceberg"
             )
 

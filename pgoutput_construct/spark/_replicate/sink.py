@@ -62,7 +62,7 @@ class PartitionField(NamedTuple):
         found = _PARTITION.fullmatch(text.strip())
         if found is None:
             raise PgoutputError(
-                f"{text!r} says not how a table is partitioned: give column, year(column), month(column), day(column), "
+                f"invalid partition expression {text!r}: give column, year(column), month(column), day(column), "
                 "hour(column) or bucket(16, column)"
             )
         of_time, its_column, bucket, buckets, in_buckets, plain = found.groups()
@@ -103,11 +103,11 @@ def partition_fields(
     columns: Collection[str],
     is_new: bool = False,
 ) -> tuple[PartitionField, ...]:
-    """Return how a table is to be partitioned that is written as a whole: as it is asked for, else as it was.
+    """Return how a table is to be partitioned that is written as a whole: as requested, else as it was.
 
     Args:
         dataset: The dataset.
-        partitions: What is asked for, by the names of tables.
+        partitions: The requested fields, by the names of tables.
         columns: The columns that the table has; a field of another one, which was dropped, is left out.
         is_new: Whether there is no table yet.
 
@@ -281,7 +281,7 @@ class Sink(ABC):
     grace: float = DEFAULT_OPTIONS.grace
     """For how many seconds replaced Parquet files are retained for their readers."""
     is_shared: ClassVar[bool] = False
-    """Whether several datasets are in one place: the rows of one are removed before its note."""
+    """Whether several datasets share one location: the rows of one are removed before its note."""
     has_comments: ClassVar[bool] = False
     """Whether tables and columns have comments."""
     has_keys: ClassVar[bool] = False
@@ -319,7 +319,7 @@ class Sink(ABC):
         """
         rows = self.naming_of(dataset).from_dataset(self.read(spark, dataset))
         last = zip(POSITION, dataset.version.last, strict=True)
-        lacking = {name: F.lit(place).cast("bigint") for name, place in last if name not in rows.columns}
+        lacking = {name: F.lit(value).cast("bigint") for name, value in last if name not in rows.columns}
         return rows.withColumns(lacking) if lacking else rows
 
     @abstractmethod
@@ -332,13 +332,13 @@ class Sink(ABC):
 
     @abstractmethod
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
-        """Return what exists in the place of a dataset without a note, and is not of this warehouse; None for nothing.
+        """Return what exists at the location of a dataset without a note, and is not of this warehouse, or None.
 
         What an interrupted batch wrote before the note is of this warehouse.
         """
 
-    def check_place(self, spark: SparkSession, dataset: Dataset, columns: StructType) -> ExistingTable | None:
-        """Return what is to be taken over in the place of a dataset without a note; None for nothing.
+    def check_location(self, spark: SparkSession, dataset: Dataset, columns: StructType) -> ExistingTable | None:
+        """Return what is to be taken over at the location of a dataset without a note; None for nothing.
 
         Args:
             spark: A session.
@@ -352,7 +352,7 @@ class Sink(ABC):
         if there is not None and not self.adopts:
             raise refusal(there, columns)
         if there is not None:
-            _LOG.warning("%s, which is not of this warehouse, is replaced by %s", there.place, dataset.version.table)
+            _LOG.warning("%s, which is not of this warehouse, is replaced by %s", there.location, dataset.version.table)
         return there
 
     @abstractmethod
@@ -363,7 +363,7 @@ class Sink(ABC):
             spark: The session of the rows.
             dataset: The dataset as it will be.
             rows: Its rows, under the names of datasets; they may be made from the present ones.
-            before: The dataset that is replaced; None for none: then the place of the dataset is checked first.
+            before: The dataset that is replaced; None for none: then its location is checked first.
         """
 
     def new_files(
@@ -408,7 +408,7 @@ class Sink(ABC):
         return False
 
     def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Have the data of a dataset in another directory, where no dataset is; ``table_moves`` says when.
+        """Move the data of a dataset to an unused directory; ``table_moves`` says when.
 
         They may be in the former one, too, until ``clear_moved``: readers see them in the one that a note names.
 
@@ -428,7 +428,7 @@ class Sink(ABC):
     def clear_moved(self, spark: SparkSession, dataset: Dataset) -> None:  # noqa: B027 - a catalog leaves nothing
         """Remove what a move has left in the directory of a dataset, which is in another one."""
 
-    def place_of(self, directory: str) -> str:
+    def location_of(self, directory: str) -> str:
         """Return the directory that the data of a dataset are in, which several may share."""
         return directory
 
@@ -436,9 +436,9 @@ class Sink(ABC):
         """Return whether names of tables that differ in case alone are known to be one: by the file system here."""
         return self.warehouse.ignores_case
 
-    def is_same_place(self, directory: str, other: str) -> bool:
-        """Return whether two directories are one place, or may be: file systems and catalogs may ignore case."""
-        one, two = self.place_of(directory), self.place_of(other)
+    def is_same_location(self, directory: str, other: str) -> bool:
+        """Return whether two directories are one location, or may be: file systems and catalogs may ignore case."""
+        one, two = self.location_of(directory), self.location_of(other)
         if one == two or one.casefold() != two.casefold():
             return one == two
         if self.catalog is not None or not isinstance(store := self.warehouse.store, LocalStore):
@@ -458,13 +458,13 @@ class Sink(ABC):
         """Remove the data of a dataset, which need not exist."""
 
     def remove_unnoted(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove what is in the place of a dataset without a note; it stays if any of it is not of this warehouse."""
+        """Remove what is at the location of a dataset without a note, unless any of it is not of this warehouse."""
         there = self.existing(spark, dataset)
         if there is None:
             self.remove(spark, dataset)
         else:
             wanted = dataset.version.table
-            _LOG.warning("%s, the place of %s, is not of this warehouse: it stays", there.place, wanted)
+            _LOG.warning("%s, the location of %s, is not of this warehouse: it stays", there.location, wanted)
 
     def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing over
         """Remove what an interrupted batch left next to a dataset, which need not exist."""

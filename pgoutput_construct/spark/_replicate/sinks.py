@@ -23,7 +23,7 @@ _OURS: Final[Mapping[str, str]] = {
 }
 """Properties that replicate sets itself, by how their names begin, and what to do instead."""
 _LOCATION: Final = "location"
-"""The property that would bring all tables into one place, where maintenance takes the files of others for orphans."""
+"""The property that would give all tables one location, where maintenance takes the files of others for orphans."""
 
 
 def open_sink(name: str, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> Sink:
@@ -91,7 +91,7 @@ def write_options_of(
     for given in sorted(properties):
         if given == _LOCATION:
             raise PgoutputError(
-                f"table property {given!r} would bring all tables into one place: set the warehouse of the catalog, or "
+                f"table property {given!r} would give all tables one location: set the warehouse of the catalog, or "
                 "the location of a namespace"
             )
         for start, remedy in _OURS.items():

@@ -3,7 +3,7 @@
 Such a table is what its history ends with. ``table_history.intervals_after`` finds the rows that come and those that
 end by changes. In a table with a key the last row of each key that changes touched is either present, or it was
 deleted, has its last values, and the position of the change that deleted it. A TRUNCATE deletes all rows, and an UPDATE
-that gives a row another key deletes the one with its former key. A key that is inserted again takes the place of its
+that gives a row another key deletes the one with its former key. A key that is inserted again replaces its
 deleted row. These rows are merged into the table by their key (``_merged``), and nothing is ever deleted there.
 
 Where that cannot be done, the table is written as a whole (``_written``): the present rows as any other table has them
@@ -157,8 +157,8 @@ class SoftWrite:
         }
         untyped = texts_within(self.table.current).alias("_untyped")
         deleted_at = F.when(has_ended, F.coalesce("_valid_to", F.current_timestamp()))
-        placed = rows.withColumns(ends).withColumn(DELETED_AT, deleted_at)
-        return placed.select(*map(column, self.table.current), untyped, *POSITION, DELETED_AT)
+        with_ends = rows.withColumns(ends).withColumn(DELETED_AT, deleted_at)
+        return with_ends.select(*map(column, self.table.current), untyped, *POSITION, DELETED_AT)
 
     def _last_rows(self, intervals: DataFrame) -> DataFrame:
         """Return the last row of each key; those that changes made come after those from before."""

@@ -5,7 +5,7 @@ executor ``stage`` decodes the part, masks the columns that are to be masked, an
 changes in it. Rows that cannot be decoded are the error of their table. The files are removed when the batch has used
 them.
 
-This is the only place where the values of a log are read: whatever is made of changes is made of masked ones.
+The values of a log are read nowhere else: whatever is made of changes is made of masked ones.
 """
 
 import json
@@ -234,10 +234,10 @@ def _stage_one_by_one(
 
     Errors of the log, or of files, are not those of a table.
     """
-    for place, (each, table) in enumerate(zip(requested, tables, strict=True)):
+    for number, (each, table) in enumerate(zip(requested, tables, strict=True)):
         try:
             tasks = [
-                replace(task, tables=tuple(replace(mine, number=place) for mine in task.tables))
+                replace(task, tables=tuple(replace(mine, number=number) for mine in task.tables))
                 for task in staging_tasks(log, store, [each], [table], masks)
             ]
             yield from _run_staging(log.spark, tasks)
@@ -246,7 +246,7 @@ def _stage_one_by_one(
         except Exception as error:
             if not is_alive(log.spark):
                 raise
-            yield Row(table=place, error=reason_of(error))
+            yield Row(table=number, error=reason_of(error))
 
 
 def staging_tasks(
@@ -267,14 +267,14 @@ def staging_tasks(
     """
     numbers, heap = count(), heap_of(log.spark)
     for after in sorted({each.after for each in requested}):
-        mine = {place: tables[place] for place, each in enumerate(requested) if each.after == after}
-        used = {place: reader_columns(log.opened, table) for place, table in mine.items()}
+        mine = {number: tables[number] for number, each in enumerate(requested) if each.after == after}
+        used = {number: reader_columns(log.opened, table) for number, table in mine.items()}
         oids = tuple(sorted({table.relation_oid for table in mine.values()}))
         range_ = LogRange(after, log.opened.as_of, lost=tuple(lost_histories(log.opened.index)))
         for group, described in plan_described_segments(log.opened, range_, oids):
-            found = {place: columns_of_group(used[place], described) for place in mine}
+            found = {number: columns_of_group(used[number], described) for number in mine}
             of_piece = tuple(
-                _staged_table(place, mine[place], known, masks, heap) for place, known in found.items() if known
+                _staged_table(number, mine[number], known, masks, heap) for number, known in found.items() if known
             )
             yield StagingTask(next(numbers), group, oids, of_piece, store, STAGED)
 
@@ -408,14 +408,14 @@ def _check_sizes(table: str, batch: pa.RecordBatch, heap: Heap) -> None:
         return
     sizes = {name: _sizes(batch.column(name)) for name in batch.schema.names}
     rows = np.sum([*sizes.values()], axis=0)
-    place = int(np.argmax(rows))
-    if (size := int(rows[place])) <= heap.largest_row:
+    row = int(np.argmax(rows))
+    if (size := int(rows[row])) <= heap.largest_row:
         return
-    name = max(sizes, key=lambda each: int(sizes[each][place]))
+    name = max(sizes, key=lambda each: int(sizes[each][row]))
     own, needed = name.removeprefix(MARK), heap.gigabytes_for(size)
     raise ChangeLogError(
-        f"{table}: a row of {shown_bytes(size)} at LSN {Lsn(batch.column(POSITION[0])[place].as_py())}, "
-        f"{shown_bytes(int(sizes[name][place]))} of it in {own!r}, is too large for Spark's heap of {heap}: set "
+        f"{table}: a row of {shown_bytes(size)} at LSN {Lsn(batch.column(POSITION[0])[row].as_py())}, "
+        f"{shown_bytes(int(sizes[name][row]))} of it in {own!r}, is too large for Spark's heap of {heap}: set "
         f"{heap.setting} (--conf {heap.setting}={needed}g), exclude the column (--exclude-columns), or mask it (--mask)"
     )
 

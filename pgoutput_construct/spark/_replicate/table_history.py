@@ -106,10 +106,10 @@ def _write_into(
 
 def _with_replaced_rows(there: DataFrame, rows: DataFrame) -> DataFrame:
     """Return a history with rows replaced or added; dropped columns stay, in their present types."""
-    places = rows.select(*ROW_KEY)
+    keys = rows.select(*ROW_KEY)
     kinds = {field.name: field.dataType for field in rows.schema if field.name in there.columns}
     kept = cast_columns(there, {name: kind for name, kind in kinds.items() if name not in HISTORY})
-    return kept.join(places, [*ROW_KEY], "left_anti").unionByName(rows, allowMissingColumns=True)
+    return kept.join(keys, [*ROW_KEY], "left_anti").unionByName(rows, allowMissingColumns=True)
 
 
 _FROM: Final = ("_op", "_commit_time", "_unchanged")
@@ -221,7 +221,8 @@ def _intervals(
 
 
 def _emit(kept: Sequence[str], truncates: Sequence[Row], demand: Demand) -> Emit:
-    times, places = [row["_commit_time"] for row in truncates], [(row["_commit_lsn"], row["_seq"]) for row in truncates]
+    times = [row["_commit_time"] for row in truncates]
+    positions = [(row["_commit_lsn"], row["_seq"]) for row in truncates]
 
     def emit(done: ReplayResult, is_end: bool) -> pa.Table:
         check_demand(done, demand)
@@ -232,8 +233,8 @@ def _emit(kept: Sequence[str], truncates: Sequence[Row], demand: Demand) -> Emit
         of_truncates = {
             "_commit_time": pa.array(times, pa.timestamp("us", "UTC")),
             "_op": pa.array([TRUNCATE] * len(times), pa.string()),
-            "_commit_lsn": pa.array([lsn for lsn, _ in places], pa.int64()),
-            "_seq": pa.array([seq for _, seq in places], pa.int64()),
+            "_commit_lsn": pa.array([lsn for lsn, _ in positions], pa.int64()),
+            "_seq": pa.array([seq for _, seq in positions], pa.int64()),
         }
         ends = [done.ends(name, chosen, each) for name, each in of_truncates.items()]
         return pa.Table.from_arrays([*arrays, *ends], [*kept, "_valid_to", "_ended_by", *END])

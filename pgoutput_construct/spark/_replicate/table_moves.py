@@ -1,13 +1,13 @@
 """Datasets of tables that were renamed: moved to their new names, where a format can do that without writing rows.
 
-A move is not one step: the data come to their new place, the note of that place is written, the old note is removed,
-and what is left in the old place is cleared. So that it is exact whatever is interrupted, moves are announced before
-they begin (``Progress.moving``), and settled before the next batch does anything else:
+A move is not one step: the data come to their new location, the note of that location is written, the old note is
+removed, and what is left in the old location is cleared. So that it is exact whatever is interrupted, moves are
+announced before they begin (``Progress.moving``), and settled before the next batch does anything else:
 
-- If the new place has a note, the data are there: the old note, and what is left, are removed.
-- If only the old place has one, the sink says whether the data have moved (a catalog renames a table at once); if so,
-  the move is completed, else what was begun is cleared, and the move is planned again. So only a move to a place where
-  others have nothing is announced.
+- If the new location has a note, the data are there: the old note, and what is left, are removed.
+- If only the old location has one, the sink says whether the data have moved (a catalog renames a table at once); if
+  so, the move is completed, else what was begun is cleared, and the move is planned again. So only a move to a location
+  where others have nothing is announced.
 
 The version of a dataset is with its data, and moves with them; the name of its table is what the note says.
 """
@@ -37,7 +37,7 @@ class Move(NamedTuple):
 def planned_moves(
     tables: Collection[Table], datasets: Collection[Dataset], taken: Collection[str], names: DatasetNames
 ) -> list[Move]:
-    """Return the moves of datasets whose tables have other names now, each to a place that is free by then.
+    """Return the moves of datasets whose tables have other names now, each to a location that is free by then.
 
     Tables that exchange their names, or take the one of another, are not among them.
 
@@ -75,7 +75,7 @@ def complete_move(spark: SparkSession, sink: Sink, move: Move) -> Dataset:
 def settle_move(spark: SparkSession, sink: Sink, moving: Moving, datasets: Mapping[str, Dataset]) -> dict[str, Dataset]:
     """Complete or undo a move that was interrupted; return the datasets by directory."""
     found, there = dict(datasets), datasets.get(moving.after)
-    # A later move may have brought another table into the old place.
+    # A later move may have brought another table into the old location.
     here = datasets.get(moving.before)
     if here is not None and there is not None and here.version.oid != there.version.oid:
         return found

@@ -246,7 +246,7 @@ def _obstacle(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, be
     if not isinstance(sink, MergingSink) or sink.naming_of(step.dataset) != sink.naming_of(before):
         return "its metadata columns have other names"
     if not sink.can_merge(step.dataset):
-        return "it was partitioned by a column that it has no more"
+        return "a former partition column was dropped"
     if not sink.alters and was.current != shape.current:
         return f"columns were added or dropped, which {sink.format} is not altered for"
     if (widened := was.widened_in(shape)) and not sink.can_widen(spark, before):

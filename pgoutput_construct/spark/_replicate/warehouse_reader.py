@@ -49,11 +49,11 @@ def read_history(spark: SparkSession, warehouse: Address, table: str) -> DataFra
 
 
 def _read_rows(spark: SparkSession, warehouse: Address, table: str, is_history: bool) -> DataFrame:
-    place = Warehouse(warehouse)
-    progress = place.existing_progress()
+    opened = Warehouse(warehouse)
+    progress = opened.existing_progress()
     check_format(spark, progress.format)
-    dataset = place.find(normal_name(table), is_history)
-    sink = existing_sink(place, progress)
+    dataset = opened.find(normal_name(table), is_history)
+    sink = existing_sink(opened, progress)
     sink.prepare(spark)
     return sink.read(spark, dataset)
 
@@ -77,8 +77,8 @@ def read_missing(spark: SparkSession, warehouse: Address, table: str) -> DataFra
     Raises:
         PgoutputError: There is no such warehouse or table.
     """
-    place = Warehouse(warehouse)
-    return _read_reports(spark, plain_path(f"{place.path}/{_reports_folder(place.find(normal_name(table)))}"))
+    opened = Warehouse(warehouse)
+    return _read_reports(spark, plain_path(f"{opened.path}/{_reports_folder(opened.find(normal_name(table)))}"))
 
 
 def report_missing(warehouse: Warehouse, step: TableStep, rows: DataFrame) -> int:

@@ -112,8 +112,8 @@ def _unchanged(sent: pa.Array, unknown: Sequence[str], is_old: Flags, by_key: Fl
     if not is_old.any():
         return sent
     lists = pa.concat_arrays([sent, pa.array([[], unknown], sent.type)])
-    place = np.where(is_old, len(sent) + by_key, np.arange(len(sent)))
-    return lists.take(pa.array(place))
+    indexes = np.where(is_old, len(sent) + by_key, np.arange(len(sent)))
+    return lists.take(pa.array(indexes))
 
 
 def _untyped(texts: pa.Array, is_old: Flags) -> pa.Array:

@@ -67,8 +67,8 @@ def decode(
     names = {oid: full_name(each.relation) for oid, each in latest.items()}
     qualified = normal_name(table)
     chosen = [
-        (place, each, False)
-        for place, each in reversed([*enumerate(history.descriptions)])
+        (number, each, False)
+        for number, each in reversed([*enumerate(history.descriptions)])
         if names[each.relation.relation_oid] == qualified
     ]
     if not chosen:
@@ -116,8 +116,8 @@ class _Decoder:
         self.columns = columns
         self.names = dict(names)
         self.layout = dict(layout)
-        places = [pa.field("seq", pa.int64()), pa.field("_xid", pa.int64())]
-        self.schema = pa.schema([*rows_schema(columns), *places])
+        added = [pa.field("seq", pa.int64()), pa.field("_xid", pa.int64())]
+        self.schema = pa.schema([*rows_schema(columns), *added])
 
     def decode(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decode batches of messages."""
@@ -142,8 +142,8 @@ class _Decoder:
                     raise PgoutputError(f"seq {seqs[error.row]}: {error}")
                 assert block.batch is not None
                 xids = index.rows["xid"][block.rows].astype(np.int64)
-                places = [pa.array(seqs[block.rows]), pa.array(xids, mask=scopes[block.rows] == OUTSIDE)]
-                yield pa.RecordBatch.from_arrays([*block.batch.columns, *places], schema=self.schema)
+                added = [pa.array(seqs[block.rows]), pa.array(xids, mask=scopes[block.rows] == OUTSIDE)]
+                yield pa.RecordBatch.from_arrays([*block.batch.columns, *added], schema=self.schema)
 
 
 def _scopes(batch: pa.RecordBatch) -> Numbers:

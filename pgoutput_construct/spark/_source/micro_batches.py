@@ -126,12 +126,12 @@ class Limits:
 
 def next_seq(log: ChangeLog, after: int, limits: Limits) -> int:
     """Return the last seq of the micro-batch that begins after one; ``after`` itself where nothing is new."""
-    place = max(log.segments.place(after + 1), 0)
-    index = log.index.slice(place)
+    first = max(log.segments.find(after + 1), 0)
+    index = log.index.slice(first)
     if not limits:
         return latest_seq(index, after)
     last, passed = None, np.zeros(2, np.int64)
-    sizes = None if limits.bytes is None else Sizes.from_segments(log.segments[place:])
+    sizes = None if limits.bytes is None else Sizes.from_segments(log.segments[first:])
     for seqs, steps in _steps(index, after, sizes):
         totals = passed + np.cumsum(steps, 0)
         if (end := _end(totals, limits)) < len(seqs):
@@ -189,10 +189,10 @@ def _bytes(transactions: pa.Table, sizes: Sizes) -> Numbers:
 
 def _copies(index: LogIndex, sizes: Sizes) -> dict[int, int]:
     """Estimate the bytes of payloads of each copy, by the seq of the event that completes it."""
-    chunks, places = index.located("snapshots")
+    chunks, segments = index.located("snapshots")
     order = np.argsort(chunks["number"].to_numpy(), kind="stable")
     numbers, rows = (chunks[name].to_numpy()[order] for name in ("number", "rows"))
-    before = np.stack([np.append(0, np.cumsum(each)) for each in (rows, rows * sizes.means[places[order]])])
+    before = np.stack([np.append(0, np.cumsum(each)) for each in (rows, rows * sizes.means[segments[order]])])
     found = {}
     for copy in copies_of(index):
         first, end = np.searchsorted(numbers, [copy.first_chunk, copy.last_chunk + 1]).tolist()
@@ -204,9 +204,9 @@ def _copies(index: LogIndex, sizes: Sizes) -> dict[int, int]:
 
 def first_needed_seq(index: LogIndex, seq: int) -> int:
     """Return the first seq that a reader at ``seq`` still needs: transactions that began before it may end later."""
-    place = max(int(np.searchsorted(index.table["first_seq"].to_numpy(), seq, "right")) - 1, 0)
+    segment = max(int(np.searchsorted(index.table["first_seq"].to_numpy(), seq, "right")) - 1, 0)
     # A transaction within one later segment began later; only those of the segment with the seq may cross it.
-    ended = pa.concat_tables([index.marked, index.slice(place, place + 1).transactions])
+    ended = pa.concat_tables([index.marked, index.slice(segment, segment + 1).transactions])
     later, opened = ended.filter(pc.greater(ended["seq"], seq)), index.open
     starts = [pc.struct_field(pc.list_flatten(entries["spans"]), "first") for entries in (later, opened)]
     begun = [pc.min(each).as_py() for each in (*starts, opened["first_seq"])]

@@ -136,8 +136,8 @@ def _last_seq_by(index: LogIndex, what: str, limit: int) -> int:
     lost, end, found = lost_histories(index), index.last_seq + 1, np.array([], np.int64)
     commits = commit_stats(index, lost)
     has_some = commits["commits"] > 0
-    for place in np.flatnonzero(has_some & (commits[f"most_{what}"] > limit))[:1].tolist():
-        transactions = committed_transactions(index.one(place).transactions, lost)
+    for segment in np.flatnonzero(has_some & (commits[f"most_{what}"] > limit))[:1].tolist():
+        transactions = committed_transactions(index.one(segment).transactions, lost)
         seqs, numbers = (_numbers(transactions[name]) for name in ("seq", f"commit_{what}"))
         end = int(seqs[np.flatnonzero(numbers > limit)[0]])
         found = seqs[seqs < end]

@@ -96,7 +96,7 @@ def _of_table(
             "_op": block.batch.column("_op"),
             "_relation_oid": pa.repeat(relation.relation_oid, count),
             **_rows(part, block, names, of_key),
-            **part.plan.places(part.origins[block.rows], seqs[block.rows]),
+            **part.plan.position_columns(part.origins[block.rows], seqs[block.rows]),
         }
 
 
@@ -114,9 +114,9 @@ def _rows(part: SegmentPart, block: DecodedBlock, names: Sequence[str], of_key: 
     unchanged, sent = batch.column("_unchanged"), pc.list_value_length(batch.column("_unchanged")).to_numpy()
     named: list[list[str]] = [[]] * count
     for row in np.flatnonzero(sent).tolist():
-        unsent = [int(place) for place in unchanged[row].as_py()]
+        unsent = [int(number) for number in unchanged[row].as_py()]
         after[row, unsent] = False
-        named[row] = [names[place] for place in unsent]
+        named[row] = [names[number] for number in unsent]
     old = batch.column("_before").flatten() if width else []
     new = [batch.column(number) for number in range(width)]
     return {
@@ -131,9 +131,9 @@ def _maps(columns: Sequence[pa.Array], names: Sequence[str], has: Flags, is_row:
     count, width = has.shape
     lengths = has.sum(axis=1)
     offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32), mask=np.append(~is_row, False))
-    rows, places = np.nonzero(has)
-    keys = pa.array(list(names), pa.string()).take(pa.array(places)) if width else pa.array([], pa.string())
-    values = pa.concat_arrays(columns).take(pa.array(places * count + rows)) if width else keys
+    rows, column_indexes = np.nonzero(has)
+    keys = pa.array(list(names), pa.string()).take(pa.array(column_indexes)) if width else pa.array([], pa.string())
+    values = pa.concat_arrays(columns).take(pa.array(column_indexes * count + rows)) if width else keys
     return pa.MapArray.from_arrays(offsets, keys, values)
 
 
@@ -177,12 +177,12 @@ def _malformed(part: SegmentPart) -> Iterator[dict[str, Any]]:
     committed = part.plan.committed(logged)
     of_row = dict(zip(rows[committed.rows].tolist(), range(len(committed.rows)), strict=True))
     for row, reason in _reasons(part, rows[committed.rows], committed.descriptions):
-        place = of_row[row]
+        index = of_row[row]
         yield {
             "seq": part.rows.column("seq")[row].as_py(),
             "segment": part.name,
-            "_commit_lsn": int(part.plan.column("commit_lsn")[committed.origins[place]]),
-            "_relation_oid": int(logged.oids[committed.rows[place]]),
+            "_commit_lsn": int(part.plan.column("commit_lsn")[committed.origins[index]]),
+            "_relation_oid": int(logged.oids[committed.rows[index]]),
             "reason": reason,
             "payload": part.index.payload(row),
         }

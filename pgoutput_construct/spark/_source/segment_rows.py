@@ -149,8 +149,8 @@ def _typed(
     filled = with_column_defaults(
         block.batch, {name: value for name, value in missing.items() if name in columns.names}
     )
-    places = part.plan.places(part.origins[block.rows], part.rows.column("seq").to_numpy()[block.rows])
-    arrays = places | dict(zip(filled.schema.names, filled.columns, strict=True))
+    positions = part.plan.position_columns(part.origins[block.rows], part.rows.column("seq").to_numpy()[block.rows])
+    arrays = positions | dict(zip(filled.schema.names, filled.columns, strict=True))
     if "_relation_oid" in schema.names:
         arrays["_relation_oid"] = pa.repeat(pa.scalar(oid, pa.int64()), block.batch.num_rows)
     return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
@@ -198,7 +198,7 @@ def _rows(table: pa.Table, oids: tuple[int, ...] | None) -> pa.Table:
 
 
 def row_error(part: SegmentPart, row: int, error: PgoutputError) -> ChangeLogError:
-    """Return an error with the place of the row that it is about: segment, seq, field path."""
+    """Return an error that says which row it is about: segment, seq, field path."""
     (entry,) = table_entries(pa.Table.from_batches([part.rows.slice(row, 1)]), part.name)
     return explain(entry, error)
 
@@ -283,10 +283,10 @@ def _merged_spans(own: Spans, others: Spans) -> Spans:
     """Merge spans; a segment's own transactions have no rolled-back subtransactions."""
     first = np.concatenate([np.frombuffer(own.first_seq, np.int64), np.frombuffer(others.first_seq, np.int64)])
     order = np.argsort(first, kind="stable")
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
+    indexes = np.empty(len(order), np.int64)
+    indexes[order] = np.arange(len(order))
     columns = {name: _taken(getattr(own, name), getattr(others, name), order) for name in SPAN_COLUMNS}
-    aborted = {int(places[len(own.xid) + place]): xids for place, xids in others.aborted.items()}
+    aborted = {int(indexes[len(own.xid) + index]): xids for index, xids in others.aborted.items()}
     return Spans(**columns, aborted=aborted)
 
 

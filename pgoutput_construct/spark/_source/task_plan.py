@@ -45,28 +45,28 @@ class SelectedRuns:
         """``oids`` are the relations whose rows are selected, None for all."""
         commits, first_seqs = commit_stats(index, selected.lost), index.table["first_seq"].to_numpy()
         with_own, in_part = _segments_with_own(commits, selected)
-        for place in np.flatnonzero(in_part).tolist():
-            some = selected.transactions(index.one(place))
-            own = is_own(some, np.full(len(some), first_seqs[place]))
-            with_own[place] = bool(own.any())
-        marked, places = index.located("marked")
+        for number in np.flatnonzero(in_part).tolist():
+            some = selected.transactions(index.one(number))
+            own = is_own(some, np.full(len(some), first_seqs[number]))
+            with_own[number] = bool(own.any())
+        marked, numbers = index.located("marked")
         is_selected = _committed(marked, selected)
-        marked, places = marked.filter(pa.array(is_selected)), places[is_selected]
-        self.spans = spans_of(marked.filter(pa.array(~is_own(marked, first_seqs[places]))))
+        marked, numbers = marked.filter(pa.array(is_selected)), numbers[is_selected]
+        self.spans = spans_of(marked.filter(pa.array(~is_own(marked, first_seqs[numbers]))))
         self.copies = _copies(index, selected)
         self._select_runs(index, with_own, oids)
 
     def _select_runs(self, index: LogIndex, with_own: Flags, oids: Sequence[int] | None) -> None:
-        runs, places = index.located("rows")
+        runs, numbers = index.located("rows")
         span, first_seq, xids = (runs[name].to_numpy() for name in ("span", "first_seq", "xid"))
         chunks = np.where(span == COPIED, xids, -1)
         plan = LogPlan(self.spans, RelationHistory(), self.copies)
         _, found = plan.origins_at(first_seq, xids, chunks)
-        found |= (span == PLAIN) & with_own[places]
+        found |= (span == PLAIN) & with_own[numbers]
         if oids is not None:
             found &= np.isin(runs["oid"].to_numpy(), np.array(oids, np.int64))
-        self.places = places[found]
-        """The segment of each run."""
+        self.segment_numbers = numbers[found]
+        """The number of the segment of each run."""
         self.descriptions: Numbers = runs["description"].to_numpy()[found]
         """The seq of the Relation that describes each run."""
 
@@ -127,26 +127,26 @@ def plan_segments(
         selected: The range.
         found: The selected rows.
     """
-    for group in _groups_of(log, index, np.unique(found.places), selected):
+    for group in _groups_of(log, index, np.unique(found.segment_numbers), selected):
         spans = _overlapping_spans(found.spans, group.segments[0].first_seq, group.segments[-1].last_seq)
         yield replace(group, spans=spans, copies=found.copies)
 
 
 def plan_all_segments(log: ChangeLog, selected: LogRange) -> Iterator[SegmentScanTask]:
     """Yield all segments between the seqs of a range, in a group for each task."""
-    first, last = log.segments.place(selected.after + 1), log.segments.place(selected.until)
+    first, last = log.segments.find(selected.after + 1), log.segments.find(selected.until)
     yield from _groups_of(log, log.index, np.arange(max(first, 0), last + 1), selected)
 
 
-def _groups_of(log: ChangeLog, index: LogIndex, places: Numbers, selected: LogRange) -> Iterator[SegmentScanTask]:
-    if not len(places):
+def _groups_of(log: ChangeLog, index: LogIndex, numbers: Numbers, selected: LogRange) -> Iterator[SegmentScanTask]:
+    if not len(numbers):
         return
-    first = int(places[0])
-    known: Sequence[Segment] = log.segments[first : int(places[-1]) + 1]
-    if len(places) > _FEW:
+    first = int(numbers[0])
+    known: Sequence[Segment] = log.segments[first : int(numbers[-1]) + 1]
+    if len(numbers) > _FEW:
         known = list(known)  # reading them one by one takes ten times as long
-    listed = ((place, known[place - first]) for place in places.tolist())
-    bare = [(place, each if each.index is None else replace(each, index=None)) for place, each in listed]
+    listed = ((number, known[number - first]) for number in numbers.tolist())
+    bare = [(number, each if each.index is None else replace(each, index=None)) for number, each in listed]
     for group in _groups(bare):
         yield SegmentScanTask(tuple(segment for _, segment in group), selected)
 
@@ -246,8 +246,9 @@ def plan_described_segments(
     """
     found = SelectedRuns(opened.index, selected, oids)
     for group in plan_segments(opened.log, opened.index, selected, found):
-        first, last = (opened.log.segments.place(s.first_seq) for s in (group.segments[0], group.segments[-1]))
-        yield group, np.unique(found.descriptions[(found.places >= first) & (found.places <= last)]).tolist()
+        first, last = (opened.log.segments.find(s.first_seq) for s in (group.segments[0], group.segments[-1]))
+        is_in_group = (found.segment_numbers >= first) & (found.segment_numbers <= last)
+        yield group, np.unique(found.descriptions[is_in_group]).tolist()
 
 
 def columns_of_group(used: Mapping[int, ReaderColumns], described: Iterable[int]) -> dict[int, ReaderColumns]:
@@ -266,8 +267,8 @@ def _groups(segments: Sequence[tuple[int, Segment]]) -> Iterator[list[tuple[int,
     sizes = np.array([max(each.rows / _TASK_ROWS, each.payload_bytes / _TASK_BYTES) for _, each in segments])
     ends = np.cumsum(sizes)
     tasks = max(ceil(ends[-1]), min(cpu_count() or 1, int(ends[-1] / _LEAST)), 1)
-    places = ((ends - sizes / 2) * tasks / max(ends[-1], 1 / _TASK_ROWS)).astype(np.int64).tolist()
-    for _, group in groupby(zip(places, segments, strict=True), itemgetter(0)):
+    task_numbers = ((ends - sizes / 2) * tasks / max(ends[-1], 1 / _TASK_ROWS)).astype(np.int64).tolist()
+    for _, group in groupby(zip(task_numbers, segments, strict=True), itemgetter(0)):
         yield [segment for _, segment in group]
 
 
@@ -276,5 +277,5 @@ def _overlapping_spans(spans: Spans, first: int, last: int) -> Spans:
     starts, ends = (np.frombuffer(column, np.int64) for column in (spans.first_seq, spans.last_seq))
     begin, end = int(np.searchsorted(ends, first)), int(np.searchsorted(starts, last, "right"))
     columns = {name: getattr(spans, name)[begin:end] for name in SPAN_COLUMNS}
-    aborted = {place - begin: xids for place, xids in spans.aborted.items() if begin <= place < end}
+    aborted = {index - begin: xids for index, xids in spans.aborted.items() if begin <= index < end}
     return Spans(**columns, aborted=aborted)

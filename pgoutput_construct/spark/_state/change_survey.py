@@ -132,14 +132,14 @@ def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]
         (row,) = changes.agg(
             F.count("*").alias("changes"),
             F.max(F.when(F.col("_op") == TRUNCATE, position())).alias("truncated"),
-            *(F.bit_or(F.when(left_out, _bits(part))).alias(f"unsent{place}") for place, part in enumerate(parts)),
+            *(F.bit_or(F.when(left_out, _bits(part))).alias(f"unsent{index}") for index, part in enumerate(parts)),
             F.max(moved).alias("moved"),
             F.max(moved & left_out & F.arrays_overlap("_unchanged", others)).alias("chained"),
             F.max(F.size("_untyped") > 0).alias("untyped"),
         ).collect()
     truncated = None if row["truncated"] is None else (row["truncated"][0], row["truncated"][1])
-    flags = [row[f"unsent{place}"] or 0 for place in range(len(parts))]
-    found = frozenset(own[place] for place in range(len(own)) if flags[place // _BITS] >> place % _BITS & 1)
+    flags = [row[f"unsent{index}"] or 0 for index in range(len(parts))]
+    found = frozenset(own[index] for index in range(len(own)) if flags[index // _BITS] >> index % _BITS & 1)
     return ChangeSurvey(
         row["changes"], truncated, found, *(bool(row[name]) for name in ("moved", "chained", "untyped"))
     )
@@ -148,7 +148,7 @@ def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]
 def _bits(names: Sequence[str]) -> Column:
     """Return the unsent columns of a change, one bit each: unlike for sets of names, Spark generates code for bits."""
     is_out = (F.array_contains("_unchanged", name) for name in names)
-    bits = (F.when(each, F.lit(1 << place).cast("bigint")).otherwise(0) for place, each in enumerate(is_out))
+    bits = (F.when(each, F.lit(1 << index).cast("bigint")).otherwise(0) for index, each in enumerate(is_out))
     return reduce(add, bits)
 
 

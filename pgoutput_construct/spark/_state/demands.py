@@ -35,14 +35,14 @@ class Demand:
     table: str = ""
     """The table as SQL writes it, for messages."""
 
-    def refuse_value(self, place: Column, key: Column, name: Column) -> Column:
-        """Return a column that fails: the change at ``place``, of the row ``key``, did not send the column ``name``."""
+    def refuse_value(self, position: Column, key: Column, name: Column) -> Column:
+        """Return a failing column: the change at ``position``, of the row ``key``, did not send the column ``name``."""
         remedy = f": copy the table again ({snapshot_command(self.table)})" if self.table else ""
-        return self._refuse(place, _VALUE[0], key, _VALUE[1], name, _VALUE[2] + remedy)
+        return self._refuse(position, _VALUE[0], key, _VALUE[1], name, _VALUE[2] + remedy)
 
-    def refuse_row(self, place: Column, key: Column) -> Column:
-        """Return a column that fails: the change at ``place``, or an earlier one, of the row ``key`` found no row."""
-        return self._refuse(place, _EARLIER[0], key, f"{_EARLIER[1]}{self.remedy}")
+    def refuse_row(self, position: Column, key: Column) -> Column:
+        """Return a failing column: the change at ``position``, or an earlier one, of the row ``key`` found no row."""
+        return self._refuse(position, _EARLIER[0], key, f"{_EARLIER[1]}{self.remedy}")
 
     def row_error(self, commit_lsn: int, seq: int, key: str) -> ChangeLogError:
         """Return the error of a change at a position, of the row ``key``, that found no row."""
@@ -61,8 +61,8 @@ class Demand:
             '(on_missing="report", --on-missing report)'
         )
 
-    def _refuse(self, place: Column, *parts: Column | str) -> Column:
-        where = f"{self._title}commit ", place["_commit_lsn"], ", seq ", place["_seq"], " in it"
+    def _refuse(self, position: Column, *parts: Column | str) -> Column:
+        where = f"{self._title}commit ", position["_commit_lsn"], ", seq ", position["_seq"], " in it"
         return error_column(*where, *parts).cast("boolean")
 
     def _error(self, commit_lsn: int, seq: int, *parts: str) -> ChangeLogError:

@@ -1,7 +1,7 @@
 """What changes do to rows: one ordered replay, and the intervals that it finds.
 
-An *interval* is a row, as it was, from the event by which it came to the one by which it went. The replay is the only
-place that says what a change does to a row; everything else is read from its intervals:
+An *interval* is a row, as it was, from the event by which it came to the one by which it went. The replay alone
+says what a change does to a row; everything else is read from its intervals:
 
 - the state of a table is its open intervals;
 - net changes are the difference between these and the rows before;
@@ -42,7 +42,7 @@ from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.compiled.jit import inlined, kernel
 
 OPEN: Final = -1
-"""In the place of the event that ended a row: it still exists."""
+"""Instead of the event that ended a row: it still exists."""
 
 
 class Events(NamedTuple):
@@ -51,7 +51,7 @@ class Events(NamedTuple):
     goes: Flags
     """Whether a row goes."""
     comes: Flags
-    """Whether a row comes; if another goes, it takes the place of that one."""
+    """Whether a row comes; if another goes, it replaces that one."""
     old: Numbers
     """The code of the row that goes, by the number of the comparison (see Alike)."""
     new: Numbers
@@ -165,8 +165,8 @@ def _taken(
 ) -> int:
     """Return the row that an event ends, -1 for none: the first of those that have most columns in common with it."""
     taken, size = -1, 0
-    for place in range(order.shape[1]):
-        number = order[shape, place]
+    for index in range(order.shape[1]):
+        number = order[shape, index]
         if number < 0 or (taken >= 0 and sizes[number] < size):
             break
         code, size = old[of_list[number], event], sizes[number]

@@ -108,7 +108,7 @@ class KeyedLayout:
     def key_values(self, prefix: str = "") -> dict[str, Column]:
         """Return the values of the key of a frame, or of a struct in it, by column."""
         found = zip(self.keys, self.key, strict=False)
-        return {name: restored(F.col(prefix + place), self.kinds[name]) for name, place in found}
+        return {name: restored(F.col(prefix + key), self.kinds[name]) for name, key in found}
 
     def row_of(self) -> Column:
         """Return the values of the columns ``sent``, and their texts if there are any."""
@@ -229,15 +229,15 @@ def _same(layout: KeyedLayout, prefix: str) -> Column:
 def _rows(net: DataFrame, layout: KeyedLayout, demand: Demand) -> DataFrame:
     key, is_row = _shown_key(layout), F.col("_row").isNotNull()
     if demand.rows:
-        is_row = F.when(F.col("_missing") > 0, demand.refuse_row(F.col("_place"), key)).otherwise(is_row)
+        is_row = F.when(F.col("_missing") > 0, demand.refuse_row(F.col("_position"), key)).otherwise(is_row)
     if demand.values and layout.unsent:
-        refused = demand.refuse_value(F.col("_place"), key, F.col("_open")[0])
+        refused = demand.refuse_value(F.col("_position"), key, F.col("_open")[0])
         is_row = F.when(F.col("_row").isNotNull() & (F.size("_open") > 0), refused).otherwise(is_row)
     return net.where(is_row).select(*_values(layout))
 
 
 def _values(layout: KeyedLayout) -> list[Column]:
-    return [*layout.values(), layout.untyped().alias("_untyped"), F.col("_place._commit_lsn"), F.col("_place._seq")]
+    return [*layout.values(), layout.untyped().alias("_untyped"), *(F.col(f"_position.{part}") for part in POSITION)]
 
 
 def _filled(net: DataFrame, needed: DataFrame, layout: KeyedLayout) -> DataFrame:
@@ -346,7 +346,7 @@ def last_by_key(touched: DataFrame, layout: KeyedLayout) -> DataFrame:
     return last.select(
         *layout.key,
         "_last._row",
-        F.struct(*(f"_last.{part}" for part in POSITION)).alias("_place"),
+        F.struct(*(f"_last.{part}" for part in POSITION)).alias("_position"),
         # What was sent before the row came under this key is another row's value.
         *(F.when(~_is_open(pair), F.struct(f"{pair}.v", f"{pair}.t")).alias(pair) for pair in pairs),
         _open(layout).alias("_open"),

@@ -207,9 +207,9 @@ class ReplayResult:
 
     def old_rows(self, chosen: Numbers) -> dict[str, pa.Array]:
         """Return the rows that events remove: columns of the identity, and ``_untyped``."""
-        places, names = pa.array(chosen), self.rule.identity
-        texts = {name: self.old.texts[name].take(places) for name in names}
-        found = {name: self.old.values[name].take(places) for name in names}
+        indexes, names = pa.array(chosen), self.rule.identity
+        texts = {name: self.old.texts[name].take(indexes) for name in names}
+        found = {name: self.old.values[name].take(indexes) for name in names}
         return {**found, "_untyped": untyped_array(texts, len(chosen))}
 
     def sources(self, name: str, chosen: Numbers) -> Numbers:
@@ -222,10 +222,10 @@ class ReplayResult:
         found, texts, left = dict[str, pa.Array](), dict[str, pa.Array](), dict[str, Flags]()
         for name in columns:
             sources = self.sources(name, chosen)
-            places = pa.array(sources, mask=sources < 0)
-            found[name] = self.new.values[name].take(places)
+            indexes = pa.array(sources, mask=sources < 0)
+            found[name] = self.new.values[name].take(indexes)
             if self.new.texts[name].null_count < len(self.changes):
-                texts[name] = self.new.texts[name].take(places)
+                texts[name] = self.new.texts[name].take(indexes)
             if name in self.rule.open_columns:
                 left[name] = sources < 0
         found["_untyped"], found["_unchanged"] = untyped_array(texts, len(chosen)), _lists_of(left, len(chosen))
@@ -250,9 +250,9 @@ class ReplayResult:
         """Return a column of the changes that ended rows, null for open ones; ``of_truncates`` has it for truncates."""
         ended = self.intervals.ended[chosen]
         number = truncate_of(ended)
-        places = np.where(ended >= 0, ended, len(self.changes) + number)
+        indexes = np.where(ended >= 0, ended, len(self.changes) + number)
         both = pa.concat_arrays([_array(self.changes[name]), of_truncates.cast(self.changes[name].type)])
-        return both.take(pa.array(places, mask=ended == OPEN))
+        return both.take(pa.array(indexes, mask=ended == OPEN))
 
 
 def _array(values: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -359,8 +359,8 @@ def remaining_rows(
     def emit(done: ReplayResult, is_end: bool) -> pa.Table:
         check_demand(done, demand)
         found = done.rows(done.open if is_end else done.open[:0], names)
-        places = {name: done.change_column(name, done.open if is_end else done.open[:0]) for name in POSITION}
-        return pa.table({name: (found | places)[name] for name in chosen})
+        positions = {name: done.change_column(name, done.open if is_end else done.open[:0]) for name in POSITION}
+        return pa.table({name: (found | positions)[name] for name in chosen})
 
     rows = replay_rows(events, replay, emit, T.StructType([events.schema[name] for name in chosen]))
     if left is None:
@@ -374,13 +374,13 @@ def check_demand(done: ReplayResult, demand: Demand) -> None:
     """Raise ChangeLogError where a demand is not met."""
     lost = np.flatnonzero(done.lost)[:1]
     if demand.values and len(lost):
-        raise demand.unsent_row_error(*_place(done, lost))
+        raise demand.unsent_row_error(*_position(done, lost))
     if demand.rows and len(done.missing):
         event = done.missing[:1]
-        raise demand.row_error(*_place(done, event), _shown(done.old_rows(event), done.rule.identity))
+        raise demand.row_error(*_position(done, event), _shown(done.old_rows(event), done.rule.identity))
 
 
-def _place(done: ReplayResult, event: Numbers) -> tuple[int, int]:
+def _position(done: ReplayResult, event: Numbers) -> tuple[int, int]:
     lsn, seq = (done.change_column(name, event)[0].as_py() for name in POSITION)
     return lsn, seq
 

@@ -156,14 +156,14 @@ def _first_unseen(index: LogIndex, seq: int, snapshot: Snapshot) -> int:
     All before the oldest transaction that was in progress are visible.
     """
     numbers = commit_stats(index)
-    places = np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))
-    if not len(places):
+    segments = np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))
+    if not len(segments):
         return len(index)
-    commits = {name: column[places] for name, column in numbers.items()}
-    begins, last = xid_distances(commits), committed_transactions(index.one(int(places[-1])).transactions)
+    commits = {name: column[segments] for name, column in numbers.items()}
+    begins, last = xid_distances(commits), committed_transactions(index.one(int(segments[-1])).transactions)
     xids = last.filter(pc.less_equal(last["seq"], seq))["xid"].to_numpy()
     end = begins[-1] + apart(np.diff(np.append(xids, snapshot.xmax % _XIDS))).sum() - (snapshot.xmax - snapshot.xmin)
-    return int(next(iter(places[begins + commits["most_walk"] >= end].tolist()), len(index)))
+    return int(next(iter(segments[begins + commits["most_walk"] >= end].tolist()), len(index)))
 
 
 def near_the_end(xids: Numbers, xmax: int) -> Flags:

@@ -94,7 +94,7 @@ def digest(rows: DataFrame, names: Sequence[str]) -> Column:
 
 def checksum(of: Column) -> tuple[Column, Column, Column]:
     """Return the three numbers of a Checksum as aggregates over digests."""
-    first, second = (F.substring(of, 1 + place * DIGITS, DIGITS) for place in (0, 1))
+    first, second = (F.substring(of, 1 + index * DIGITS, DIGITS) for index in (0, 1))
     numbers = [F.sum(F.conv(digits, 16, 10).cast("decimal(20,0)")) for digits in (first, second)]
     return F.count(F.lit(1)), *(F.coalesce(number, F.lit(0)) for number in numbers)
 

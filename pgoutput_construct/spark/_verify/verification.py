@@ -85,16 +85,16 @@ def verify(
         PgoutputError: There is no such warehouse or table; it is of another log; its masks differ; the log does not
             reach the server's position in time. What is wrong with one table is the ``problem`` of its verdict.
     """
-    place = Warehouse(warehouse)
-    record = record or VerificationRecord(place.store)
-    progress = place.existing_progress()
-    check_same_log(ChangeLog(log), progress, place)
+    opened = Warehouse(warehouse)
+    record = record or VerificationRecord(opened.store)
+    progress = opened.existing_progress()
+    check_same_log(ChangeLog(log), progress, opened)
     noted, layout, prefix = (
         ColumnRules.from_notes(progress.rules),
         ColumnLayout.from_notes(progress.layout),
         progress.prefix,
     )
-    rules = ColumnRules.parse((), masks.items()).known_of(noted, str(place.store))
+    rules = ColumnRules.parse((), masks.items()).known_of(noted, str(opened.store))
     own = own_session(spark, "verify")
     with ExitStack() as stack, plain_errors():
         run = _VerificationRun(

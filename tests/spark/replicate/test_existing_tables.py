@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 DIFFERENCES = (
     r"column 'id' is string there, and would be int; it lacks '_commit_lsn', '_seq', '_untyped', .*; "
-    r"it has in addition 'extra'\): drop or rename it, replicate to another place, or give --adopt"
+    r"it has in addition 'extra'\): drop or rename it, replicate to another location, or give --adopt"
 )
 
 

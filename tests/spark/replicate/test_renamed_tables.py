@@ -282,4 +282,4 @@ def test_reasons(place: Lake) -> None:
     assert place.replicate(write_mode="merge-on-read").reasons == {"public.b": "it was truncated"}
     place.execute("ALTER TABLE a RENAME v TO w", "UPDATE a SET w = 'x' WHERE id = 1")
     assert place.replicate().reasons == {"public.a": "columns were renamed: 'v' to 'w'"}
-    assert place.replicate(resync=["public.a"]).reasons == {"public.a": "it is asked for"}
+    assert place.replicate(resync=["public.a"]).reasons == {"public.a": "--resync"}

@@ -327,7 +327,7 @@ def test_maintenance(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     [
         ({"write_mode": "never"}, "write mode 'never': it must be merge-on-read or copy-on-write"),
         ({"table_properties": {"write.merge.mode": "x"}}, r"'write\.merge\.mode' is set by replicate itself"),
-        ({"table_properties": {"location": "s3://b"}}, r"'location' would bring all tables into one place"),
+        ({"table_properties": {"location": "s3://b"}}, r"'location' would give all tables one location"),
     ],
 )
 def test_options_that_are_refused(lake: Any, tmp_path: Path, options: Any, problem: str) -> None:
