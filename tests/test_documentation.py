@@ -105,7 +105,7 @@ def test_live_examples_run(server18: EmbeddedServer, code: str, number: signal.S
                 assert process.stdout.readline().endswith(f" public.orders insert {{'id': {row}}}\n")
                 connection.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots")
             process.send_signal(number)
-            printed, errors = process.communicate(timeout=30)
+            printed, errors = process.communicate(timeout=300)
             assert (printed, process.returncode) == ("end\n", 0) and "Traceback" not in errors, errors
         finally:
             process.kill()
@@ -255,7 +255,7 @@ def test_page_of_the_publisher_runs(server18: EmbeddedServer, tmp_path: Path) ->
             target.execute("DROP SUBSCRIPTION copy")
             target.execute("DROP TABLE orders")
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 0
+            assert process.wait(300) == 0
             line = replayed.replace('"dbname=copy"', shlex.quote(target.info.dsn)).replace("2026-", "9999-")
             assert _pgoutput(line, tmp_path).wait(60) == 0
             assert target.execute(select).fetchall() == [(2, Decimal("7.00"))]
@@ -264,7 +264,7 @@ def test_page_of_the_publisher_runs(server18: EmbeddedServer, tmp_path: Path) ->
             process.wait()
 
 
-def _until(done: Callable[[], object], seconds: float = 30) -> None:
+def _until(done: Callable[[], object], seconds: float = 300) -> None:
     """Wait until something raises no error any more."""
     deadline = time.monotonic() + seconds
     while True:

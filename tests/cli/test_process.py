@@ -62,7 +62,7 @@ def test_ctrl_c(before: signal.Handlers) -> None:
     process.stdin.flush()
     assert b"StreamStart" in process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60) == (b"", b"")
+    assert process.communicate(timeout=300) == (b"", b"")
     assert process.returncode == group.INTERRUPTED
 
 
@@ -77,7 +77,7 @@ def test_a_live_pipe(form: str) -> None:
         process.stdin.write(piece)
         process.stdin.flush()
     assert json.loads(process.stdout.readline())["xid"] == 0x31D
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=300)
     assert (output, errors, process.returncode) == (b"", b"", 0)
 
 
@@ -99,7 +99,7 @@ def test_format_detection_needs_enough_bytes(pieces: list[bytes], options: tuple
         process.stdin.write(piece)
         process.stdin.flush()
         time.sleep(0.3)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=300)
     assert (json.loads(output)["xid"], process.returncode) == (0x31D, 0), errors
 
 
@@ -155,7 +155,7 @@ def test_progress_on_a_terminal() -> None:
         time.sleep(0.01)
     shown = os.read(master, 1000)
     process.stdin.close()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     os.close(master)
     assert b"messages" in shown
 

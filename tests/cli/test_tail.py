@@ -133,7 +133,7 @@ def test_what_commits_meanwhile(shop: Shop, live: bool) -> None:
         shop.execute("INSERT INTO item VALUES (2, 'b')")
         if not live:
             shop.capture(messages=None)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == 0, errors

@@ -137,7 +137,7 @@ class Shop:
         finally:
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGKILL)
-            process.wait(60)
+            process.wait(300)
 
     def log(self) -> ChangeLog:
         """Open the log."""
@@ -165,7 +165,7 @@ def _drop(admin: "psycopg.Connection[Any]", shop: Shop) -> None:
         cursor.execute(f"DROP DATABASE {shop.dbname} WITH (FORCE)".encode())
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 300.0) -> None:
     """Wait for a condition; fail with its source when it does not come true, which takes long on a busy machine."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -111,6 +111,6 @@ def test_a_signal_finishes_the_segment_and_confirms(shop: Shop, number: signal.S
         _wait_until_read(shop, end)
         assert not list(shop.directory.glob("segment*"))
         process.send_signal(number)
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
     assert committed_ids(shop.log()) == [1]
     wait_until(lambda: shop.confirmed() >= end, 2)

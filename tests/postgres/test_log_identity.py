@@ -119,7 +119,7 @@ def test_a_capture_killed_while_its_slot_is_created(shop: Shop, killed: str) -> 
             wait_until(lambda: _is_free(shop, slot))
         else:
             with own.capturing_process(before=_KILLED_ONCE_CREATED) as process:
-                assert process.wait(60) == -signal.SIGKILL
+                assert process.wait(300) == -signal.SIGKILL
         assert not list(own.directory.glob("segment*"))
         shop.execute("INSERT INTO item VALUES (2, 'a')")
         own.capture()

@@ -142,7 +142,7 @@ def test_positions_survive_a_restart_and_a_crash(tmp_path: Path, ends: tuple[sig
                 client.say(m.ClientCopyDone())
                 client.until(m.ReadyForQuery)
             process.send_signal(end)
-            process.wait(20)
+            process.wait(300)
 
 
 def _lines() -> Iterator[bytes]:

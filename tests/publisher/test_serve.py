@@ -117,7 +117,7 @@ def test_a_log_without_a_segment(tmp_path: Path, server18: EmbeddedServer, is_th
             subscriber.unsubscribe()
             assert subscriber.rows("t1") == [("first",)]
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(300) == 0
 
 
 def test_lines_that_are_not_there(tmp_path: Path) -> None:
@@ -132,5 +132,5 @@ def test_waiting_is_interrupted(tmp_path: Path) -> None:
     """By a signal, at once and without an error."""
     with waiting(tmp_path) as (_, process):
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=300)
         assert (process.returncode, output) == (0, "")

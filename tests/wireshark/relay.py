@@ -35,7 +35,7 @@ def relay(path: str) -> Iterator[Relay]:
         found = Relay(int(process.stdout.readline()))
         try:
             yield found
-            lines, _ = process.communicate(timeout=30)
+            lines, _ = process.communicate(timeout=300)
         finally:
             process.kill()
         found.said += [(by_client, bytes.fromhex(digits)) for by_client, digits in map(json.loads, lines.splitlines())]
