@@ -86,7 +86,8 @@ class Release:
         self.folder, self.output, self.trial = folder, output, trial
         # Each environment has the same path, and files of the same times: what one has compiled is so in the next.
         compiled = {"NUMBA_CACHE_DIR": f"{folder}/kernels", "PYTHONPYCACHEPREFIX": f"{folder}/bytecode"}
-        self._environment = {**os.environ, **compiled}
+        # What is downloaded goes with the folder: PySpark, which is built from its source, takes 1.4 GB in a cache.
+        self._environment = {**os.environ, **compiled, "UV_CACHE_DIR": f"{folder}/downloads"}
 
     def run(self, pythons: Iterable[str], extras: Iterable[str], *, examples: bool) -> None:
         """Build, check and try; raises ReleaseError."""
@@ -163,9 +164,10 @@ class Release:
         name = f"{wheel}[{extra}]" if extra else str(wheel)
         print(f"Python {python}: {wheel.name}{f' with {extra}' if extra else ''}", flush=True)
         folder = self.folder / f"environment {python}"
-        _run([*_UV, "venv", "--quiet", "--clear", "--no-python-downloads", "--python", python, str(folder)])
+        create = ["venv", "--quiet", "--clear", "--no-python-downloads", "--python", python, str(folder)]
+        _run([*_UV, *create], env=self._environment)
         installed = folder / "bin" / "python"
-        _run([*_UV, "pip", "install", "--quiet", "--python", str(installed), name])
+        _run([*_UV, "pip", "install", "--quiet", "--python", str(installed), name], env=self._environment)
         return installed
 
 

@@ -51,6 +51,7 @@ from pgoutput_construct.spark._replicate.sink import (
     most_rows,
 )
 from pgoutput_construct.spark._replicate.small_tables import (
+    MOST_BYTES,
     SmallTable,
     content_of,
     read_files,
@@ -210,6 +211,7 @@ def _prepared(
             if size <= limit and (has_few or use is FilesUse.APPEND):
                 return use, files, False
             finds_rows = has_keys and files.deletes is not None and size <= sink.key_bytes
+            finds_rows = finds_rows and _file_count(files.present) < _FILES
             return (use, files, True) if finds_rows else None
     return None
 
@@ -287,10 +289,14 @@ def _is_overwritten(write: ArrowWrite, before: pa.Table, changes: pa.Table) -> b
     So they are where a change may have the position of a row before: it is applied again, or the row was copied.
     """
     is_tiny = not write.finds_rows and sum(file.size for file in write.present) <= TINY
-    number = len({*write.present, *(name for file in write.present for name in file.deletes)})
-    if is_tiny or write.deletes is None or number >= _FILES:
+    if is_tiny or write.deletes is None or _file_count(write.present) >= _FILES:
         return True
     return bool(np.isin(before[POSITION[0]].to_numpy(), changes[POSITION[0]].to_numpy()).any())
+
+
+def _file_count(present: Sequence[PresentFile]) -> int:
+    """Return the number of files, those of deletes included."""
+    return len({*present, *(name for file in present for name in file.deletes)})
 
 
 class _RowsBefore(NamedTuple):
@@ -311,7 +317,7 @@ def _rows_before(store: LogStore, write: ArrowWrite, changes: pa.Table) -> _Rows
     keys = write.table.keys_of(changes) if write.finds_rows else None
     parts, kept, others = [write.schema.empty_table()], list[Flags](), 0
     for file in write.present:
-        indexes = [each[addresses == file.address] for addresses, each in map(opened, file.deletes)]
+        indexes = [each[pc.equal(paths, file.address).to_numpy()] for paths, each in map(opened, file.deletes)]
         deleted = np.unique(np.concatenate([np.zeros(0, np.int64), *indexes]))
         if keys is None:
             rows = read_files(store, {file.name: file.size}, write.schema, most=file.size)
@@ -323,6 +329,8 @@ def _rows_before(store: LogStore, write: ArrowWrite, changes: pa.Table) -> _Rows
         parts.append(found[0])
         kept.append(found[1])
         others += len(found[1]) - len(deleted) - len(found[0])
+        if keys is not None and sum(part.nbytes for part in parts) > MOST_BYTES:
+            return None
     rows = write.table.from_stored(pa.concat_tables(parts)).cast(write.table.schema)
     return _RowsBefore(rows, write.present, tuple(kept), others)
 
@@ -349,7 +357,7 @@ def _deletes_of(store: LogStore, name: str, deletes: DeletesFile | None) -> tupl
     with store.explained("cannot be read", name), store.open(name) as file:
         found = pq.read_table(file, columns=deletes.schema.names)
     addresses = pc.binary_join_element_wise(*(found[part] for part in parts), "/") if parts[1:] else found[parts[0]]
-    return np.asarray(addresses.to_pylist(), dtype=object), found[index].to_numpy()
+    return addresses, found[index].to_numpy()
 
 
 def _deletes_content(before: _RowsBefore, gone: Flags, schema: pa.Schema, codec: str) -> pa.Buffer:

@@ -47,6 +47,10 @@ class IcebergTable:
     def __init__(self, spark: SparkSession, name: str) -> None:
         self._jvm = _jvm_of(spark)
         self._transaction: Any = None
+        self._listed: int | None = None
+        """The ID of the snapshot whose files were listed,"""
+        self._paths = list[str]()
+        """and their addresses."""
         spark.catalog.tableExists(name)  # opens the catalog, which goes by the active session
         self._table = self._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(_session_of(spark), name)
 
@@ -137,6 +141,8 @@ class IcebergTable:
             folder: Their folder in the warehouse.
         """
         found = list[PresentFile]()
+        snapshot = self._table.currentSnapshot()
+        self._listed = None if snapshot is None else snapshot.snapshotId()
         scan = self._table.newScan().planFiles()
         try:
             for task in _items(scan):
@@ -148,6 +154,7 @@ class IcebergTable:
                 found.append(PresentFile(name, size, address, tuple(filter(None, deletes))))
         finally:
             scan.close()
+        self._paths = [each.address for each in found]
         return found
 
     def commit(self, paths: Iterable[str], properties: Mapping[str, str], *, is_overwrite: bool = False) -> None:
@@ -177,6 +184,8 @@ class IcebergTable:
     def change(self, paths: Iterable[str], deletes: Iterable[str], properties: Mapping[str, str]) -> None:
         """Add files, and such as say which rows of others are gone, in one commit.
 
+        It fails if another one, such as of a compaction, came after ``files`` has listed those others.
+
         Args:
             paths: The addresses of the files.
             deletes: Those of files of position deletes.
@@ -184,6 +193,14 @@ class IcebergTable:
         """
         iceberg, table = self._jvm.org.apache.iceberg, self._table
         change, metrics = table.newRowDelta(), iceberg.MetricsConfig.forPositionDelete(table)
+        change = change.conflictDetectionFilter(iceberg.expressions.Expressions.alwaysTrue()).validateDeletedFiles()
+        change = change.validateNoConflictingDataFiles().validateNoConflictingDeleteFiles()
+        if self._listed is not None:
+            change = change.validateFromSnapshot(self._listed)
+        existing = self._jvm.java.util.ArrayList()
+        for path in self._paths:
+            existing.add(path)
+        change = change.validateDataFilesExist(existing)
         for path in paths:
             change.addRows(self._data_file(path))
         for path in deletes:

@@ -200,13 +200,16 @@ class ParquetSink(MergingSink):
             return None
         files = _PartFiles(self, dataset, schema, codec, parts, dataset)
         if use is FilesUse.OVERWRITE:
-            files.add_to(self._files(parts.paths), [each.name for each in self._files(parts.deleted)])
+            present, deleted = self._files(parts.paths), self._files(parts.deleted)
+            if {each.name.rpartition("/")[0] for each in (*present, *deleted)} < parts.directories:
+                return None  # files are lost, of which Spark's error says more
+            files.add_to(present, [each.name for each in deleted])
         return files
 
     def _small_files(self, dataset: Dataset, schema: pa.Schema) -> list[PresentFile]:
         """Return the files of a small table that has a base alone, and these columns; none for any other."""
         parts, stored = Parts.of(dataset), {field["name"] for field in dataset.details["schema"]["fields"]}
-        found = [] if parts.changes or stored != {*schema.names} else self._files([parts.path])
+        found = [] if parts.changes or parts.deleted or stored != {*schema.names} else self._files([parts.path])
         return found if sum(each.size for each in found) <= SMALL else []
 
     def _files(self, paths: Iterable[str]) -> list[PresentFile]:
@@ -411,6 +414,8 @@ class ParquetSink(MergingSink):
     def _first_merged(self, parts: Parts, replaces_rows: bool) -> int:
         if self._mode is WriteMode.COPY_ON_WRITE and (replaces_rows or parts.deleted):
             return 0
+        if len(parts.deleted) > 2 * _PARTS:
+            return 0
         sizes = [self._size(parts.path), *parts.changes.values()]
         if self.overwrites_few and sum(sizes) <= SMALL:
             return 0
@@ -506,7 +511,7 @@ class _PartFiles(NewFiles):
 
     def commit(self, files: Mapping[str, int], deletes: Mapping[str, int] | None = None) -> Dataset:
         """Return the dataset with its new part, and the positions that are deleted."""
-        if self._parts is None:
+        if self._parts is None or (self.deletes is not None and deletes is None):
             kinds = from_arrow_schema(self.schema, prefer_timestamp_ntz=True)
             return self._sink.replaced(self._dataset, kinds, self._before, self.folder)
         changes, deleted = dict(self._parts.changes), dict(self._parts.deleted)

@@ -4,7 +4,7 @@ A ``SmallTableRule`` says it of a table, and ``SmallTable`` also which changes, 
 ``arrow_writes`` writes them. What is not as simple as that is left to Spark.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -54,10 +54,12 @@ _BYTES: Final = 1 << 22
 """The most bytes of the files of its changes."""
 _ROWS: Final = 1 << 18
 """The most rows of a task, and"""
-_MEMORY: Final = 1 << 28
+MOST_BYTES: Final = 1 << 28
 """the most bytes in memory."""
 _BATCH: Final = 1 << 13
-"""Rows that are in memory, of a file of which some are read."""
+"""Rows that are in memory, of a file of which some are read;"""
+_KEYS: Final = 1 << 22
+"""and the most rows that it may have."""
 _LEGACY: Final = b"org.apache.spark.legacy"
 """The prefix of keys of a footer by which Spark says that old dates are in the hybrid calendar."""
 
@@ -272,8 +274,9 @@ class SmallTable:
 
     @property
     def has_keys(self) -> bool:
-        """Whether changes name the keys of their rows, by values of which rows can be found (``keys_of``)."""
-        return any(_is_exact(self.rule.columns.field(name).type) for name in self.rule.keys or ())
+        """Whether changes name the keys of their rows, by which rows can be found (``keys_of``), and told apart."""
+        has_positions = {*POSITION} <= {name for name, _ in self.named}
+        return has_positions and any(_is_exact(self.rule.columns.field(name).type) for name in self.rule.keys or ())
 
     def keys_of(self, changes: pa.Table) -> dict[str, pa.Array]:
         """Return the values that the key has in changes, before and after them, by the columns of the dataset.
@@ -330,7 +333,8 @@ def read_files(
         if parquet is None or rows > _ROWS:
             return None
         parts.append(parquet.read(schema.names).select(schema.names).cast(schema))
-    return _within_memory(parts)
+    found = pa.concat_tables(parts)
+    return found if found.nbytes <= MOST_BYTES else None
 
 
 def read_rows_of_keys(
@@ -347,28 +351,34 @@ def read_rows_of_keys(
         keys: Values of columns of the key (``SmallTable.keys_of``).
         deleted: The indexes of its deleted rows.
     """
-    parts, start = [schema.empty_table()], 0
+    parts, start, size = [schema.empty_table()], 0, 0
     with store.explained("cannot be read", name), store.open(name) as file:
         parquet = _opened(file, schema)
-        if parquet is None:
+        if parquet is None or parquet.metadata.num_rows > _KEYS:
             return None
-        known = parquet.read([*keys])
-        chosen = np.ones(len(known), np.bool_)
-        for column, values in keys.items():
-            own = known[column]
-            is_one = pc.or_(pc.is_in(own, values.cast(own.type)), pc.is_null(own))  # its value may be in ``_untyped``
-            chosen &= is_one.to_numpy()
+        chosen = np.ones(parquet.metadata.num_rows, np.bool_)
+        for batch in parquet.iter_batches(_BATCH, columns=[*keys]):
+            mine = chosen[start : start + len(batch)]
+            for column, values in keys.items():
+                own = batch[column]
+                is_one = pc.is_in(own.cast(values.type), values)
+                mine &= pc.or_(is_one, pc.is_null(own)).to_numpy(zero_copy_only=False)  # it may be in ``_untyped``
+            start += len(batch)
         chosen[deleted] = False
+        if chosen.sum() > _ROWS:
+            return None
+        start = 0
         for group in range(parquet.num_row_groups):
             end = start + parquet.metadata.row_group(group).num_rows
             batches = parquet.iter_batches(_BATCH, [group], schema.names) if chosen[start:end].any() else ()
             for batch in batches:
                 rows = pa.Table.from_batches([batch]).filter(pa.array(chosen[start : start + len(batch)]))
                 parts.append(rows.select(schema.names).cast(schema))
-                start += len(batch)
+                start, size = start + len(batch), size + parts[-1].nbytes
+                if size > MOST_BYTES:
+                    return None
             start = end
-    found = _within_memory(parts)
-    return None if found is None else (found, chosen)
+    return pa.concat_tables(parts), chosen
 
 
 def _opened(source: pa.NativeFile, schema: pa.Schema) -> pq.ParquetFile | None:
@@ -376,11 +386,6 @@ def _opened(source: pa.NativeFile, schema: pa.Schema) -> pq.ParquetFile | None:
     found = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
     is_legacy = any(key.startswith(_LEGACY) for key in found.metadata.metadata or ())
     return None if is_legacy or not _has_columns(found.schema_arrow, schema) else found
-
-
-def _within_memory(parts: Sequence[pa.Table]) -> pa.Table | None:
-    found = pa.concat_tables(parts)
-    return found if found.nbytes <= _MEMORY else None
 
 
 def _has_columns(found: pa.Schema, wanted: pa.Schema) -> bool:

@@ -23,6 +23,7 @@ from pgoutput_construct.lake._parquet_parts import Parts
 from pgoutput_construct.spark._replicate import (
     arrow_writes,
     iceberg_sink,
+    parquet_sink,
     read_current,
     read_history,
     replicate,
@@ -182,6 +183,16 @@ WAYS: Final[Mapping[str, Way]] = {
         limits=((arrow_writes, "TINY", 0),),
         lacking="no files of position deletes are written without Spark",
     ),
+    "keys": Way(
+        {into: {"public.changed": "deletes"} for into in ("parquet", "iceberg")},
+        "",
+        limits=(
+            (parquet_sink, "SMALL", 0),
+            (parquet_sink.ParquetSink, "few_bytes", 0),
+            (iceberg_sink.IcebergSink, "few_bytes", 0),
+        ),
+        lacking="no files of position deletes are written without Spark",
+    ),
     "branch": Way(
         {"iceberg": {"public.changed": "merge"}},
         "",
@@ -229,6 +240,7 @@ SHORT: Final = {
     Case("few", "iceberg", 1, Moment.AFTER_COMMIT),
     Case("few-histories", "iceberg", 1, Moment.AFTER_COMMIT),
     Case("deletes", "iceberg", 1, Moment.BEFORE_NOTE),
+    Case("keys", "parquet", 1, Moment.BEFORE_NOTE),
     Case("branch", "iceberg", 1, Moment.AMID_COMMIT),
     Case("shared", "iceberg", 1, Moment.AFTER_INTENT),
 }
