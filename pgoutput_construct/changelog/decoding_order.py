@@ -39,7 +39,7 @@ class PlacedCopies(NamedTuple):
     seq: int
     """That of the last one."""
     end_lsn: int
-    """Where that transaction ends; its position in the order."""
+    """The end LSN of that transaction, which orders it."""
     copies: tuple[TableCopy, ...]
     """The copies that are applied."""
     emptied: Mapping[int, bool]

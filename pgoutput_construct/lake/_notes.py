@@ -91,7 +91,7 @@ class Moving(NamedTuple):
 
 
 class Unnoted(NamedTuple):
-    """The place of a dataset that has no note: it is being created, or removed."""
+    """The location of a dataset that has no note: it is being created, or removed."""
 
     directory: str
     """Its directory."""
@@ -106,7 +106,7 @@ class Unnoted(NamedTuple):
 
     @classmethod
     def from_dataset(cls, dataset: "Dataset", is_removed: bool = False) -> Self:
-        """Return the place of a dataset that is being created or removed."""
+        """Return the location of a dataset that is being created or removed."""
         version = dataset.version
         return cls(dataset.directory, version.table, version.oid, dataset.is_history, is_removed)
 

@@ -228,7 +228,7 @@ def _joined(
 @click.option(
     "--types",
     metavar="TYPE=TYPE,...",
-    help="Types of columns in place of the usual ones, such as numeric=decimal(38,10),uuid=binary.  [default: as in "
+    help="Types of columns instead of the usual ones, such as numeric=decimal(38,10),uuid=binary.  [default: as in "
     "DIR]",
 )
 @click.option(

@@ -10,7 +10,7 @@ Spark takes a second to plan and run a MERGE into a table of ten rows, and milli
 
 A table is **written** from scratch, or new rows are **appended**, without reading any; else it is **overwritten** by
 one file, where that is not more than what a merge would write. Where files can say which rows of others are gone
-(Iceberg's position deletes, Parquet's deleted places), a larger one gets a file of the rows that are new, and one of
+(Iceberg's position deletes, Parquet's deleted positions), a larger one gets a file of the rows that are new, and one of
 these **deletes**; when it has many files, it is overwritten. Of one that is larger still, only the rows are read that
 have a key of the changes, and the keys of the others; when it has many files, it is left to a merge.
 

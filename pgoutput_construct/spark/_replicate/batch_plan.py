@@ -328,14 +328,14 @@ class _WorkEstimate(NamedTuple):
 
 def _estimate_work(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, int], _WorkEstimate]:
     """Estimate the changes that steps need: the index counts the rows of tables."""
-    runs, places = log.opened.index.located("rows")
+    runs, segment_indexes = log.opened.index.located("rows")
     oids, counts, lasts, tags = (runs[name].to_numpy() for name in ("oid", "count", "last_seq", "tag"))
     # Messages that are no rows are short: all bytes of a segment are those of its rows.
-    all_rows = np.bincount(places, counts, len(log.opened.index))
+    all_rows = np.bincount(segment_indexes, counts, len(log.opened.index))
     sizes = (
         counts
-        * np.diff(Sizes.from_segments(log.log.segments[: len(log.opened.index)]).bytes)[places]
-        / all_rows[places]
+        * np.diff(Sizes.from_segments(log.log.segments[: len(log.opened.index)]).bytes)[segment_indexes]
+        / all_rows[segment_indexes]
     )
     order = np.argsort(oids, kind="stable")
     oids, counts, lasts, tags, sizes = (each[order] for each in (oids, counts, lasts, tags, sizes))

@@ -392,7 +392,7 @@ class DeltaSink(MergingSink):
         return remove_expired_entries(store, folder, before, max(mine)) if mine else 0
 
     def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Return whether the store is a directory, and no others have files in the directory."""
+        """Return whether the store is local, and others have no files in ``directory``."""
         return self.warehouse.is_local and self.existing(spark, with_values(dataset, directory=directory)) is None
 
     def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:

@@ -143,13 +143,13 @@ class IcebergSink(MergingSink):
 
         That may be set in the caller's session alone: the sessions of threads do not inherit its settings.
         """
-        place = f"spark.sql.catalog.{self._catalog}"
+        prefix = f"spark.sql.catalog.{self._catalog}"
         if not self._own and not self._settings:
             known = spark.conf.getAll
-            self._settings = {key: known[key] for key in known if key == place or key.startswith(f"{place}.")}
-            if place not in self._settings:
+            self._settings = {key: known[key] for key in known if key == prefix or key.startswith(f"{prefix}.")}
+            if prefix not in self._settings:
                 raise PgoutputError(
-                    f"the Spark session has no catalog {self._catalog!r}: set {place} and its properties (--conf), as "
+                    f"the Spark session has no catalog {self._catalog!r}: set {prefix} and its properties (--conf), as "
                     "Iceberg's documentation has them for Spark"
                 )
         for key, value in self._settings.items():
@@ -220,7 +220,7 @@ class IcebergSink(MergingSink):
     def _ever_partitioned_by(
         self, spark: SparkSession, dataset: Dataset, before: Dataset | None, adopted: ExistingTable | None
     ) -> set[str | None]:
-        """Return the columns by which the table in the place of a dataset ever was partitioned, None for lost ones."""
+        """Return the columns by which the table of a dataset ever was partitioned, None for lost ones."""
         found = set[str | None]()
         if before is not None:
             fields = map(PartitionField.parse, before.details.get(PARTITIONS, ()))
@@ -247,15 +247,15 @@ class IcebergSink(MergingSink):
                 self._namespaces.add(namespace)
 
     def _other_location(self, spark: SparkSession, dataset: Dataset) -> str | None:
-        """Return where to put a new table whose name a renamed one had, which has its files in the usual place.
+        """Return where to put a new table whose name a renamed one had, which has its files at the usual location.
 
-        Of two tables in one place, each would take the files of the other one for orphans.
+        Of two tables at one location, each would take the files of the other one for orphans.
         """
         for each in self.warehouse.readable_datasets()[0].values():
             if dataset.directory in each.details.get(_FORMER, ()):
                 rows = spark.sql(f"DESCRIBE TABLE EXTENDED {self._table(each.directory)}").collect()
-                place = next(row["data_type"] for row in rows if row["col_name"] == "Location")
-                return f"{place}-{dataset.version.oid}"
+                location = next(row["data_type"] for row in rows if row["col_name"] == "Location")
+                return f"{location}-{dataset.version.oid}"
         return None
 
     def new_files(
@@ -293,7 +293,7 @@ class IcebergSink(MergingSink):
         return _IcebergTableFiles(self, dataset, table, f"{folder}/data", codec, use, schema, present)
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
-        """Return a table of the catalog that this warehouse did not create, or files in the place of a table.
+        """Return a table of the catalog that this warehouse did not create, or files at the location of a table.
 
         A first batch that was interrupted before its note may have written it: the table has the identity of the
         warehouse then, or is data without metadata. Metadata that the catalog does not see are those of another one.
@@ -476,7 +476,7 @@ class IcebergSink(MergingSink):
         now = time.time()
         before = retention.expired_before([float(row["at"]) for row in committed], now)
         yield from self._call(spark, "expire_snapshots", table, f"older_than => {_timestamp(before)}, retain_last => 1")
-        if _FORMER in dataset.details:  # another program may have put a table with the former name into its place
+        if _FORMER in dataset.details:  # another program may have put a table with the former name there
             return
         orphans = f"older_than => {_timestamp(now - retention.orphan_age)}"
         found = spark.sql(

@@ -438,7 +438,7 @@ class ParquetSink(MergingSink):
         self.warehouse.store.remove(dataset.directory)
 
     def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Return whether the store is a directory, and no others have files in the directory."""
+        """Return whether the store is local, and others have no files in ``directory``."""
         return self.warehouse.is_local and self.existing(spark, replace(dataset, directory=directory)) is None
 
     def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:

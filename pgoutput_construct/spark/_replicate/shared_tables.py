@@ -207,8 +207,8 @@ class SharedTables(MergingSink):
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Maintain the shared table; raise PgoutputError unless the last batch is complete: its commits are needed."""
         if not self.warehouse.existing_progress().done:
-            place = self.location_of(dataset.directory)
-            raise PgoutputError(f"{place}: its last batch is not complete: a table failed, or it was interrupted")
+            location = self.location_of(dataset.directory)
+            raise PgoutputError(f"{location}: its last batch is not complete: a table failed, or it was interrupted")
         yield from self._maintain(spark, self._whole(dataset), retention)
 
     def _whole(self, dataset: Dataset) -> Dataset:
@@ -283,20 +283,21 @@ class SharedTables(MergingSink):
             yield f"ALTER TABLE {table} ALTER COLUMN {quoted(field.name)} TYPE {kind.simpleString()}"
 
     def _conflict(self, dataset: Dataset, field: T.StructField, was: T.DataType) -> PgoutputError:
-        place, mine = self.location_of(dataset.directory), dataset.version.shape.columns.get(field.name)
+        location, mine = self.location_of(dataset.directory), dataset.version.shape.columns.get(field.name)
         noted = self.warehouse.readable_datasets()[0].values()
         others = sorted(
             each.version.table
             for each in noted
-            if self.location_of(each.directory) == place
+            if self.location_of(each.directory) == location
             and each.directory != dataset.directory
             and each.version.shape.columns.get(field.name, mine) != mine
         )
         whose = others[0] if others else "the rows of other schemas"
         return PgoutputError(
             f"{dataset.version.table}: its column {field.name!r} is {field.dataType.simpleString()}, and in {whose} "
-            f"{was.simpleString()}, which share the table {place}: alter one of them at the source, exclude the column "
-            "(--exclude-columns), give it another name (--rename-column), or replicate one into another warehouse"
+            f"{was.simpleString()}, which share the table {location}: alter one of them at the source, exclude the "
+            "column (--exclude-columns), give it another name (--rename-column), or replicate one into another "
+            "warehouse"
         )
 
     def _with_schema(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> DataFrame:
@@ -337,7 +338,7 @@ class SharedTables(MergingSink):
 
     @abstractmethod
     def _drop(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove the shared table, or what others have in its place; it need not exist."""
+        """Remove the shared table, or what others have at its location; it need not exist."""
 
     @abstractmethod
     def _maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
@@ -364,7 +365,7 @@ class SharedIceberg(SharedTables, IcebergSink):
         self._share(options)
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
-        """Return a table of the catalog that this warehouse did not create, or files in the place of a table."""
+        """Return a table of the catalog that this warehouse did not create, or files at the location of a table."""
         table = self._table_of(dataset)
         if not self._has_table(spark, dataset):
             return IcebergSink.existing(self, spark, self._whole(dataset))

@@ -332,7 +332,7 @@ class Sink(ABC):
 
     @abstractmethod
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
-        """Return what exists at the location of a dataset without a note, and is not of this warehouse, or None.
+        """Return what exists where a dataset without a note is, and is not of this warehouse; None for nothing.
 
         What an interrupted batch wrote before the note is of this warehouse.
         """

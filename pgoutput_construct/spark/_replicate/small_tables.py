@@ -87,8 +87,8 @@ def rows_schema(columns: pa.Schema) -> pa.Schema:
 
 def history_schema(columns: pa.Schema) -> pa.Schema:
     """Return the schema of a history: the columns, and those of HISTORY."""
-    time, text, place = pa.timestamp("us", "UTC"), pa.string(), pa.int64()
-    began = [("_untyped", UNTYPED), ("_op", text), ("_commit_lsn", place), ("_seq", place)]
+    time, text, number = pa.timestamp("us", "UTC"), pa.string(), pa.int64()
+    began = [("_untyped", UNTYPED), ("_op", text), ("_commit_lsn", number), ("_seq", number)]
     ended = [("_unchanged", pa.list_(text)), ("_valid_from", time), ("_valid_to", time), ("_ended_by", text)]
     return pa.schema([*columns, *began, *ended])
 
@@ -144,9 +144,9 @@ def _replayed(stored: pa.Table, counted: pa.Table, rule: SmallTableRule) -> tupl
     """Replay the changes that count, after the rows before them; return the truncates among them, too, in order."""
     is_truncate = pc.equal(counted["_op"], TRUNCATE)
     truncates = counted.filter(is_truncate).sort_by([("_commit_lsn", "ascending"), ("_seq", "ascending")])
-    places = zip(truncates["_commit_lsn"].to_pylist(), truncates["_seq"].to_pylist(), strict=True)
+    positions = zip(truncates["_commit_lsn"].to_pylist(), truncates["_seq"].to_pylist(), strict=True)
     events = _ordered(stored, counted.filter(pc.invert(is_truncate)))
-    return Replay(tuple(rule.columns.names), rule.keys, rule.unsent, truncates=tuple(places)).run(events), truncates
+    return Replay(tuple(rule.columns.names), rule.keys, rule.unsent, truncates=tuple(positions)).run(events), truncates
 
 
 def _rows(done: ReplayResult, chosen: Numbers, rule: SmallTableRule) -> dict[str, pa.Array] | None:

@@ -3,8 +3,8 @@
 Such a table is what its history ends with. ``table_history.intervals_after`` finds the rows that come and those that
 end by changes. In a table with a key the last row of each key that changes touched is either present, or it was
 deleted, has its last values, and the position of the change that deleted it. A TRUNCATE deletes all rows, and an UPDATE
-that gives a row another key deletes the one with its former key. A key that is inserted again replaces its
-deleted row. These rows are merged into the table by their key (``_merged``), and nothing is ever deleted there.
+that gives a row another key deletes the one with its former key. A row that is inserted again under its key replaces
+the deleted one. These rows are merged into the table by their key (``_merged``), and nothing is ever deleted there.
 
 Where that cannot be done, the table is written as a whole (``_written``): the present rows as any other table has them
 (``table_state.advance``), the rows that ended, and the deleted rows from before. So is a table that is written from

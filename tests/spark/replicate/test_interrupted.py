@@ -111,7 +111,7 @@ def test_what_others_have_stays(
         replicate(lake, shop.directory, warehouse, into)
     assert [each.table for each in Warehouse(warehouse).existing_progress().unnoted] == ["public.entry"]
     replicate(lake, shop.directory, warehouse, into, ["public.account"])
-    assert notes.exists() and "entry, the place of public.entry, is not of this warehouse: it stays" in caplog.text
+    assert notes.exists() and "entry, the location of public.entry, is not of this warehouse: it stays" in caplog.text
     progress = Warehouse(warehouse).existing_progress()
     assert not progress.unnoted
 
