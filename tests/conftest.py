@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
@@ -36,6 +37,9 @@ settings.load_profile(os.environ.get("PGOUTPUT_HYPOTHESIS_PROFILE", "ci" if os.e
 
 NEWEST = 18
 """The release that tests run on by default, if the others do the same there."""
+_GIVEN_UP = "Python worker failed to connect back"
+"""What Spark raises when a process of Python has not started within ten seconds (PythonWorkerFactory), as it may not on
+a busy machine; no setting changes that."""
 _OF_RELEASE = re.compile(r"\bpg(\d+)\b")
 """A parameter of the name of a test."""
 
@@ -59,6 +63,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for path, marks in marked.items()
     }
     items.sort(key=lambda item: order[item.path])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    """Run a test; once more if Spark gave up a worker of Python, for which it waits ten seconds on any machine."""
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    if any(each.failed and _GIVEN_UP in each.longreprtext for each in reports):
+        item._initrequest()  # type: ignore[attr-defined]
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 class HalfWithSpark(LoadFileScheduling):

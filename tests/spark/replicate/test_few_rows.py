@@ -373,6 +373,7 @@ def test_deletes_by_position_among_others(
     # A MERGE of Spark, and then deletes in its files.
     with monkeypatch.context() as patched:
         patched.setattr(IcebergSink, "few_bytes", 0)
+        patched.setattr(IcebergSink, "key_bytes", 0)
         shop.execute("UPDATE t SET v = 'merged' WHERE id % 500 = 3")
         shop.capture()
         replicate(lake, shop.directory, warehouse, "iceberg")

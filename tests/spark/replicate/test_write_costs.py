@@ -239,6 +239,7 @@ def test_a_merge_in_two_parts(
     """Rows that come are appended, those that are there updated: readers see both at once, and no branch is left."""
     monkeypatch.setattr(iceberg_sink, "_LARGE_ROWS", 0)  # so are large tables
     monkeypatch.setattr(IcebergSink, "few_bytes", 0)
+    monkeypatch.setattr(IcebergSink, "key_bytes", 0)
     warehouse = tmp_path / "wh"
     replicate(lake, shop.directory, warehouse, into)
     for number in range(2):
