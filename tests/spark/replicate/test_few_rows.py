@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 
 from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.spark import Retention, maintain, read_current, replicate
 from pgoutput_construct.spark._replicate import delta_sink, parquet_sink, read_history, table_write
@@ -274,6 +275,28 @@ def test_deletes_by_position(
     lake.sql(f"DELETE FROM {table} WHERE false")
     maintain(lake, warehouse, retention=Retention(age=0, count=1, grace=0))
     check_equal(lake, shop, warehouse, ["t"])
+
+
+def test_a_compaction_that_comes_first(lake: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program has put the files together of which rows are to be deleted: refused, and done again."""
+    _have_none_tiny(monkeypatch)
+    _fill(shop)
+    replicate(lake, shop.directory, tmp_path / "wh", "iceberg")
+    catalog = _iceberg_table(lake, tmp_path / "wh").partition(".")[0]
+    changed = IcebergTable.change
+
+    def overtaken(*arguments: Any) -> None:
+        options = "options => map('rewrite-all', 'true')"
+        lake.sql(f"CALL {catalog}.system.rewrite_data_files(table => 'public.t', {options})").collect()
+        changed(*arguments)
+
+    shop.execute("UPDATE t SET v = 'changed' WHERE id < 9", "DELETE FROM t WHERE id = 20")
+    shop.capture()
+    with monkeypatch.context() as patched, pytest.raises(PgoutputError, match="missing data files"):
+        patched.setattr(IcebergTable, "change", overtaken)
+        replicate(lake, shop.directory, tmp_path / "wh", "iceberg")
+    replicate(lake, shop.directory, tmp_path / "wh", "iceberg")
+    check_equal(lake, shop, tmp_path / "wh", ["t"])
 
 
 @pytest.mark.parametrize("into", ["parquet", "iceberg"])
