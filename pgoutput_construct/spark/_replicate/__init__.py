@@ -6,7 +6,7 @@ In come a log and the address of a warehouse; out go datasets, one for each tabl
 ``table_batches`` brings every table to the end of one batch, exactly once: the theory stands there. ``batch_plan`` says
 what is to be done for each table, and in which groups; ``step_writer`` has each group done, in the cheapest of these
 ways: ``staging`` reads the log once for all of them, but for ``new_rows``, which need not be staged; ``arrow_writes``
-writes small tables, of which ``small_tables`` says what changes do to them, without a job of Spark for each;
+writes small tables, and few changes of larger ones, as ``small_tables`` says, without a job of Spark for each;
 ``table_moves`` moves those of renamed tables; ``table_write`` appends, merges or writes a table as a whole,
 ``table_description`` and ``table_comments`` give it the comments of its source, and its key; ``table_history`` records
 every row that it had. A format is a ``sink`` (``parquet_sink``, whose tables are in parts, ``delta_sink``,

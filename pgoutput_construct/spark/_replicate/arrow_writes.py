@@ -1,4 +1,4 @@
-"""Small tables of a batch, written in Arrow: what Spark does for each costs more than their rows.
+"""Small tables of a batch, and few changes of larger ones, in Arrow: a job of Spark for each costs more than the rows.
 
 Spark takes a second to plan and run a MERGE into a table of ten rows, and milliseconds are enough. Here a batch
 

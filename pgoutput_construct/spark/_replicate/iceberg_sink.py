@@ -284,7 +284,7 @@ class IcebergSink(MergingSink):
         codec = _CODECS.get(properties.get(_CODEC, "").lower())
         if is_other or codec is None or table.is_partitioned or kinds != wanted:
             return None
-        is_large = use is FilesUse.OVERWRITE and table.total_bytes > self.key_bytes  # of how many files Java would tell
+        is_large = use is FilesUse.OVERWRITE and table.total_bytes > self.key_bytes  # its files are not even listed
         if is_large or not table.location.endswith(f"/{folder}"):
             return None
         present = table.files(f"{folder}/data") if use is FilesUse.OVERWRITE else []

@@ -4,8 +4,8 @@ A table is the rows of its *parts*, without those whose positions are listed as 
 and the number of the batch that wrote it: the base, which has the whole table of that time, and the parts of later
 changes, each with the rows that came or changed in it (``v7-rows-0123abcd`` if Spark did not write it). A changed row
 stays where it is, and its position, the file and the number of the row in it, is written into a directory of deleted
-positions next to the part with its present values (``v7-deleted``). So a batch writes what has changed, however large
-the table is.
+positions next to the part with its present values (``v7-deleted``, or ``v7-rows-0123abcd-deleted``). So a batch
+writes what has changed, however large the table is.
 
 Readers have more to do for each part and each position. So parts are put together when they add up
 (``first_merged``): a batch that does this writes the rows of some latest parts together with its own. It is the base,
@@ -201,7 +201,7 @@ class ParquetSink(MergingSink):
         files = _PartFiles(self, dataset, schema, codec, parts, dataset)
         if use is FilesUse.OVERWRITE:
             present, deleted = self._files(parts.paths), self._files(parts.deleted)
-            if {each.name.rpartition("/")[0] for each in (*present, *deleted)} < parts.directories:
+            if {each.name.rpartition("/")[0] for each in (*present, *deleted)} != parts.directories:
                 return None  # files are lost, of which Spark's error says more
             files.add_to(present, [each.name for each in deleted])
         return files
