@@ -22,10 +22,11 @@ the log's last transaction (the witness), not at the slot's LSN; only the witnes
   new catalog snapshot to running transactions (``SnapBuildDistributeNewCatalogSnapshot``). These streams are dropped.
 - The server sends the same transactions again only under the same publications and options. The comparison does not
   reach back before their last change, a gap of the log (``BEGUN_ANEW``), or the start of a pruned log.
-- A streamed transaction without committed rows may be sent or not: either is consistent, and proves nothing.
-- So is a transaction that was running while a publication was altered. pgoutput caches what it publishes of a table
-  (``RelationSyncCache``) as the first decoded transaction saw it, and decodes by it transactions that began earlier and
-  ended later. A stream that begins in between decodes another transaction first.
+- A streamed transaction without committed rows may be sent or not: either is consistent, and proves nothing. The
+  witness is the last other one.
+- Nor is anything proved by a transaction that was running while a publication was altered. pgoutput caches what it
+  publishes of a table (``RelationSyncCache``) as the first decoded transaction saw it, and decodes by it transactions
+  that began earlier and ended later. A stream that begins in between decodes another transaction first.
 """
 
 import logging
@@ -171,7 +172,7 @@ def find_overlap(store: LogStore, slot_lsn: Lsn, position: Position, note: Note)
     scan = _BackwardScan(listing, slot_lsn, pruned_lsn)
     known, streams, ended = dict[int, _LoggedTransaction](), set[int](), list[dict[str, Any]]()
     for row in scan.ended():  # the last one first
-        if _is_empty(row):
+        if not _is_resent(row, listing):
             known[row["end_lsn"]] = _LoggedTransaction(row["xid"], row["commit_time"])
             streams.add(row["xid"])
             continue
@@ -179,7 +180,7 @@ def find_overlap(store: LogStore, slot_lsn: Lsn, position: Position, note: Note)
         if len(ended) > 1 or (row["outcome"] == COMMITTED and row["commit_lsn"] >= scan.start_lsn):
             break
     prepared = _prepared_xids(listing[-1], position)
-    start, witness = _witness(scan, listing, ended, prepared, position)
+    start, witness = _witness(scan, ended, prepared, position)
     for row in ended:
         if row["end_lsn"] > start:
             known[row["end_lsn"]] = _LoggedTransaction(row["xid"], row["commit_time"])
@@ -214,7 +215,6 @@ def sends_same_transactions(one: LogOptions, other: LogOptions) -> bool:
 
 def _witness(
     scan: "_BackwardScan",
-    listing: Listing,
     ended: list[dict[str, Any]],
     prepared: Mapping[int, int],
     position: Position,
@@ -224,7 +224,7 @@ def _witness(
     ends = {*prepares, *(row["end_lsn"] for row in ended)}
     last = max(ends, default=0)
     if ended and ended[0]["outcome"] == COMMITTED and ended[0]["end_lsn"] == last:
-        return ended[0]["commit_lsn"], last if _is_resent(ended[0], listing) else None
+        return ended[0]["commit_lsn"], last
     # The log does not say where the record of a PREPARE or ROLLBACK PREPARED begins, only that it is after all others.
     is_known = last in prepared or (bool(ended) and ended[0]["end_lsn"] == last)
     start = max(scan.start_lsn, *(ends - {last} if is_known else ends), 0)
@@ -281,19 +281,15 @@ def _prepared_xids(last: Segment, position: Position) -> dict[int, int]:
     return {end: xids[gid] for gid, end in position.prepared.items() if gid in xids}
 
 
-def _is_empty(row: Mapping[str, Any]) -> bool:
-    """Return whether a transaction was streamed and its streams contain no message."""
-    is_streamed = row["streamed"] and row["gid"] is None
-    return is_streamed and all(span["last"] - span["first"] == 1 for span in row["spans"])
-
-
 def _is_resent(row: Mapping[str, Any], listing: Listing) -> bool:
-    """Return whether the server is sure to send a committed transaction again.
+    """Return whether the server is sure to send a transaction again.
 
     A streamed one is sent only if it has a row that was not rolled back with a subtransaction.
     """
     if not row["streamed"] or row["gid"] is not None:
         return True
+    if all(span["last"] - span["first"] == 1 for span in row["spans"]):  # its streams have no message
+        return False
     spans, aborted = {span["first"] for span in row["spans"]}, set(row["aborted"])
     segments = listing[listing.find(min(spans)) : listing.find(row["seq"]) + 1]
     return any(_has_rows(index_of(segment), spans, aborted) for segment in reversed(segments))

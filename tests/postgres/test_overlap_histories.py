@@ -1,0 +1,269 @@
+"""A server that goes on sends what the log has; one that was reset does not: in histories that are drawn."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import pgoutput_construct as pgo
+from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
+from pgoutput_construct.changelog._index.listing import list_log
+from pgoutput_construct.changelog._notes.confirmation_note import note_after
+from pgoutput_construct.changelog._segment.events import CONNECTED
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog.prune import prune
+from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap
+from pgoutput_construct.postgres._capture.transaction_tracker import TransactionTracker
+from tests.changelog.blocks import block_of
+from tests.spark.logs import log_options
+
+_OPTIONS = log_options(proto_version=4, streaming="parallel", two_phase=True)
+_BEGUN = pgo.Lsn(1000)
+"""Where the slot was created."""
+
+
+@dataclass(frozen=True)
+class _Record:
+    """What a server sends when it decodes one record of its WAL."""
+
+    lsn: int
+    end: int
+    messages: tuple[pgo.PgoutputMessage, ...]
+    is_committed: bool = False
+    is_certain: bool = True
+    """Whether a server that has the record is sure to send this, and a capture compares it."""
+
+
+@dataclass(frozen=True)
+class _Wal:
+    """The records of a server's WAL, and what the next one is like."""
+
+    records: tuple[_Record, ...] = ()
+    end: int = int(_BEGUN)
+    xid: int = 700
+    clock: int = 1000
+    prepared: tuple[tuple[str, int, int], ...] = ()
+    """The gid, xid and end LSN of each prepared transaction."""
+
+    def with_record(self, kind: str, gap: int) -> "_Wal":
+        """Return it with one more record, ``gap`` bytes after the last one."""
+        lsn = self.end + gap
+        end, xid, time = pgo.Lsn(lsn + 10), self.xid, pgo.Timestamp(self.clock)
+        at = pgo.Lsn(lsn)
+        prepared, committed, certain = self.prepared, False, True
+        messages: Iterable[pgo.PgoutputMessage]
+        match kind:
+            case "plain":
+                messages, committed = [pgo.Begin(at, time, xid), *_rows(None), pgo.Commit(at, end, time)], True
+            case "streamed" | "streamed in parts":
+                parts = [xid] if kind == "streamed" else [xid, xid + 1, xid]
+                messages, committed = [*_streams(xid, parts), pgo.StreamCommit(xid, at, end, time)], True
+            case "streamed with a rolled back row":
+                undone = [*_streams(xid, [xid + 1]), pgo.StreamAbort(xid, xid + 1, at, time), *_streams(xid, [xid])]
+                messages, committed = [*undone, pgo.StreamCommit(xid, at, end, time)], True
+            case "streams of which nothing is left":
+                undone = [*_streams(xid, [xid + 1]), pgo.StreamAbort(xid, xid + 1, at, time)]
+                messages, committed, certain = [*undone, pgo.StreamCommit(xid, at, end, time)], True, False
+            case "streams without a row":
+                empty = [pgo.StreamStart(xid, 1), pgo.StreamStop(), pgo.StreamStart(xid, 0), pgo.StreamStop()]
+                messages, committed, certain = [*empty, pgo.StreamCommit(xid, at, end, time)], True, False
+            case "rolled back" | "lost in a crash":
+                told = (at, time) if kind == "rolled back" else (pgo.Lsn(0), pgo.Timestamp(0))
+                messages, certain = [*_streams(xid, [xid]), pgo.StreamAbort(xid, xid, *told)], False
+            case "prepared":
+                begun = pgo.BeginPrepare(at, end, time, xid, f"g{xid}")
+                messages = [begun, *_rows(None), pgo.Prepare(at, end, time, xid, f"g{xid}")]
+                prepared = *prepared, (f"g{xid}", xid, int(end))
+            case "streamed and prepared":
+                messages = [*_streams(xid, [xid, xid + 1]), pgo.StreamPrepare(at, end, time, xid, f"g{xid}")]
+                prepared = *prepared, (f"g{xid}", xid, int(end))
+            case "commit prepared" if prepared:
+                (gid, its_xid, _), *others = prepared
+                messages, committed = [pgo.CommitPrepared(at, end, time, its_xid, gid)], True
+                prepared = tuple(others)
+            case "rollback prepared" if prepared:
+                (gid, its_xid, its_end), *others = prepared
+                messages = [pgo.RollbackPrepared(pgo.Lsn(its_end), end, time, time, its_xid, gid)]
+                prepared = tuple(others)
+            case _:
+                messages, certain = [pgo.Message(None, 0, end, "outside", b"x")], False
+        record = _Record(lsn, int(end), tuple(messages), committed, certain)
+        return _Wal((*self.records, record), int(end), xid + 10, self.clock + 100, prepared)
+
+    def with_records(self, steps: Iterable[tuple[str, int]]) -> "_Wal":
+        """Return it with more records."""
+        wal = self
+        for step in steps:
+            wal = wal.with_record(*step)
+        return wal
+
+
+def _rows(xid: int | None, own: int | None = None) -> list[pgo.PgoutputMessage]:
+    columns = (pgo.RelationColumn(1, "id", 25, -1),)
+    return [pgo.Relation(xid, 1, "public", "t1", "d", columns), pgo.Insert(own or xid, 1, (b"1",))]
+
+
+def _streams(xid: int, parts: Sequence[int]) -> Iterator[pgo.PgoutputMessage]:
+    """Yield streams of a transaction, each with a row of one of its xids."""
+    for number, own in enumerate(parts):
+        yield from (pgo.StreamStart(xid, int(not number)), *_rows(xid, own), pgo.StreamStop())
+
+
+class _Capture:
+    """A connection that writes what it receives into a log, as a capture does."""
+
+    def __init__(self, directory: Path, start: int, overlap: Overlap | None) -> None:
+        self.writer = LogWriter(LocalStore(directory, durable=False))
+        self.writer.use(_OPTIONS)
+        position = Position(_BEGUN) if self.writer.durable_seq < 0 else self.writer.position
+        self.tracker = TransactionTracker(position, overlap)
+        self._session = pgo.Session(_OPTIONS.proto_version, _OPTIONS.streaming)
+        self.writer.append_event(CONNECTED, pgo.Lsn(start))
+
+    def take(self, message: pgo.PgoutputMessage) -> None:
+        """Receive a message."""
+        payload = pgo.build(message, **self._session.options, in_stream=self._session.in_stream)
+        block = block_of(self._session, self.writer.next_seq, payload)
+        self._session.parse(payload)
+        if self.tracker.admit(block).admitted.all() and self.tracker.gap is None:
+            self.writer.append(block)
+
+
+KINDS = (
+    *("plain", "streamed", "streamed in parts", "streamed with a rolled back row", "streams of which nothing is left"),
+    *("streams without a row", "rolled back", "lost in a crash", "prepared", "streamed and prepared"),
+    *("commit prepared", "rollback prepared", "message"),
+)
+STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from([0, 0, 8])), min_size=1, max_size=8)
+
+
+@dataclass
+class _Log:
+    """A log, the LSNs that its captures have confirmed, and what was pruned from it."""
+
+    directory: Path
+    told: list[int] = field(default_factory=lambda: [int(_BEGUN)])
+    pruned: list[int] = field(default_factory=list)
+    """The end LSNs of committed transactions."""
+
+    def capture(self, data: Any, wal: _Wal, slot: int, is_whole: bool) -> None:
+        """Capture a server's history from a slot; segments, and confirmations without one, come anywhere.
+
+        Unless it is whole, the capture is killed somewhere: what has not become a segment is lost.
+        """
+        overlap = self.overlap(slot)
+        start = slot if overlap is None else int(overlap.start_lsn)
+        assert start >= slot
+        capture = _Capture(self.directory, start, overlap)
+        sent = [
+            (message, record.end if message is record.messages[-1] else 0)
+            for record in wal.records
+            if record.lsn >= start and (record.is_certain or data.draw(st.booleans()))
+            for message in record.messages
+        ]
+        last = len(sent) if is_whole else data.draw(st.integers(0, len(sent)))
+        cuts = data.draw(st.lists(st.integers(1, max(last, 1)), max_size=3))
+        for number, (message, end) in enumerate(sent[:last], 1):
+            capture.take(message)
+            assert capture.tracker.gap is None
+            is_said = end and data.draw(st.booleans())
+            if is_said:
+                capture.tracker.keepalive(pgo.Lsn(end))
+            if number in cuts:
+                capture.writer.publish(capture.tracker.position)
+            if (is_said or number in cuts) and capture.tracker.is_compared:
+                self.told.append(int(capture.tracker.complete_lsn))
+        if is_whole:
+            capture.tracker.keepalive(pgo.Lsn(wal.end))
+            capture.writer.publish(capture.tracker.position)
+            assert capture.tracker.gap is None and capture.tracker.is_compared
+            self.told.append(int(capture.tracker.complete_lsn))
+        capture.writer.close()
+
+    def prune(self, before: int) -> None:
+        """Remove what ended before an LSN, as far as whole segments have nothing else."""
+        had = self.committed()
+        prune(self.directory, pgo.Lsn(before), states=False)
+        self.pruned += sorted({*had} - {*self.committed()})
+
+    def overlap(self, slot: int) -> Overlap | None:
+        """Return what the server sends again whose slot is at an LSN."""
+        opened = open_store(self.directory)
+        note = note_after(_BEGUN, 0, None)
+        for lsn in self.told:
+            note = note.including(lsn)
+        note = replace(note, confirmed_lsn=pgo.Lsn(max(self.told)))
+        return find_overlap(opened, pgo.Lsn(slot), self.position, note)
+
+    @property
+    def position(self) -> Position:
+        """How far it is complete."""
+        listing = list_log(open_store(self.directory))
+        return listing[-1].position if listing else Position(_BEGUN)
+
+    def committed(self) -> list[int]:
+        """Return the end LSNs of its committed transactions."""
+        rows = ChangeLog(self.directory).transactions().to_pylist() if list_log(open_store(self.directory)) else []
+        return [row["end_lsn"] for row in rows if row["outcome"] == "committed"]
+
+
+@pytest.fixture(scope="module")
+def logs() -> Iterator[Iterator[_Log]]:
+    """Return new logs."""
+    with TemporaryDirectory() as parent:
+        yield (_Log(Path(parent) / str(number)) for number in count())
+
+
+@given(st.data(), st.lists(STEPS, min_size=2, max_size=4), st.booleans())
+def test_a_server_that_goes_on(logs: Iterator[_Log], data: Any, parts: Any, prunes: bool) -> None:
+    """Captures are killed, the slot is set back to any LSN that was confirmed: nothing is lost, nothing is twice."""
+    log, wal = next(logs), _Wal()
+    for number, steps in enumerate(parts, 1):
+        wal = wal.with_records(steps)
+        log.capture(data, wal, data.draw(st.sampled_from(log.told)), is_whole=number == len(parts))
+        if prunes and log.position != Position(_BEGUN):
+            log.prune(data.draw(st.sampled_from(log.told)))
+    found, wanted = [*log.pruned, *log.committed()], [record for record in wal.records if record.is_committed]
+    assert found == sorted({*found}) and {*found} <= {record.end for record in wanted}
+    assert {record.end for record in wanted if record.is_certain} <= {*found}
+
+
+@given(st.data(), STEPS, STEPS, STEPS, st.sampled_from(["other xids", "other times", "other LSNs", "nothing"]))
+def test_a_server_that_was_reset(
+    logs: Iterator[_Log], data: Any, steps: Any, gone: Any, later: Any, difference: str
+) -> None:
+    """It lacks the log's last transaction, and has others since, or none: refused once it is past the log's end."""
+    log, reset = next(logs), _Wal().with_records(steps)
+    wal = reset.with_records(gone)
+    log.capture(data, reset, int(_BEGUN), is_whole=True)
+    log.capture(data, wal, log.told[-1], is_whole=False)
+    complete = log.position.complete_lsn
+    lost = [record for record in wal.records[len(steps) :] if record.is_certain and record.end <= complete]
+    assume(lost)
+    slot = data.draw(st.sampled_from([lsn for lsn in log.told if lsn <= reset.end]))
+    match difference:
+        case "other xids":
+            reset = replace(reset, xid=reset.xid + 5).with_records(gone)
+        case "other times":
+            reset = replace(reset, clock=reset.clock + 1).with_records(gone)
+        case "other LSNs":
+            reset = replace(reset, end=reset.end + 5).with_records(gone)
+    # The index of a log has no time of what is prepared at its end.
+    has_time = not isinstance(lost[-1].messages[-1], pgo.Prepare | pgo.StreamPrepare)
+    assume(lost[-1] not in reset.records and (has_time or difference != "other times"))
+    overlap, before = log.overlap(slot), log.committed()
+    assert overlap is not None
+    capture = _Capture(log.directory, overlap.start_lsn, overlap)
+    for record in reset.with_records([("message", int(complete)), *later]).records:
+        for message in record.messages if record.lsn >= overlap.start_lsn else ():
+            capture.take(message)
+    assert capture.tracker.gap is not None and capture.tracker.gap.void_after == slot
+    capture.writer.close()
+    assert log.committed() == before
