@@ -194,7 +194,8 @@ def _iceberg_metadata(store: LogStore, directory: str, catalog: str | None) -> s
     folder = f"{directory.replace('.', '/', 1) if '.' in directory else f'_/{directory}'}/metadata"
     names = {int(found[1]): name for name in store.files(folder) if (found := _METADATA.fullmatch(name))}
     if not names:
-        reason = f"the table is in the catalog {catalog!r}: open it there" if catalog else "the table was lost"
+        elsewhere = "open it there, or read it with pgoutput_construct.spark.read_current"
+        reason = f"the table is in the catalog {catalog!r}: {elsewhere}" if catalog else "the table was lost"
         raise PgoutputError(f"{store.path_of(folder)}: no metadata of Iceberg: {reason}")
     return f"{folder}/{names[max(names)]}"
 
