@@ -136,6 +136,8 @@ class KnownDatasets:
     def settle(self, tables: Iterable[Table], resync: Collection[str], keep_dropped: bool) -> list[Dataset]:
         """Read the versions of data whose notes may be older; data without a version is written again.
 
+        Of dropped tables whose datasets stay, what an interrupted batch has left goes, since no step of theirs comes.
+
         Return the datasets that it removes instead, with their notes: those without a version, of dropped tables.
 
         Args:
@@ -145,7 +147,8 @@ class KnownDatasets:
         """
         unsure = [self.datasets[name] for name in sorted(self._unsure & self.datasets.keys())]
         removed = list[Dataset]()
-        is_dropped = {each.relation_oid: each.dropped for each in tables if each.relation_oid not in self.failed}
+        mine = [table for table in tables if table.relation_oid not in self.failed]
+        is_dropped = {oid: table.is_removed(oid) for table in mine for oid in table.relation_oids}
         asked = [dataset for dataset in unsure if dataset.version.oid in is_dropped]
         for dataset, version in self._sessions.run(asked, self._sink.version):
             if isinstance(version, Exception) and dataset.version.table not in resync:
@@ -164,6 +167,10 @@ class KnownDatasets:
                 self.datasets[dataset.directory] = settled
             self._unsure.discard(dataset.directory)
         self.remove(removed)
+        if self.interrupted is not None:
+            for dataset in unsure:
+                if is_dropped.get(dataset.version.oid) and dataset.directory in self.datasets:
+                    self._recover(dataset, dataset.version, self.interrupted)
         return removed
 
     def move_renamed(self, tables: Iterable[Table]) -> dict[str, str]:
@@ -289,13 +296,13 @@ class KnownDatasets:
             self.datasets.setdefault(noted.directory, noted)
         self.fail(step.oid, step.table, error)
         self._unsure.add(step.dataset.directory)
-        self._recover(step, step.dataset.version.batch)
+        self._recover(step.replaced or step.dataset, step.dataset.version, step.dataset.version.batch)
 
     def recover(self, steps: Iterable[TableStep]) -> None:
         """Remove what an interrupted batch has left in the locations of steps."""
         if self.interrupted is not None:
             for step in steps:
-                self._recover(step, self.interrupted)
+                self._recover(step.replaced or step.dataset, step.dataset.version, self.interrupted)
 
     def remove(self, datasets: Sequence[Dataset]) -> None:
         """Remove datasets; if the files of one cannot be removed, its table is in trouble."""
@@ -333,11 +340,12 @@ class KnownDatasets:
         left = tuple(each for each in self.progress.unnoted if each.directory != directory)
         self.progress = replace(self.progress, unnoted=left)
 
-    def _recover(self, step: TableStep, batch: int) -> None:
+    def _recover(self, dataset: Dataset, version: Version, batch: int) -> None:
+        """Remove what a batch has left next to a dataset; a failure is that of the table of a version."""
         try:
-            self._sink.recover(step.replaced or step.dataset, batch)
+            self._sink.recover(dataset, batch)
         except Exception as error:
-            self.fail(step.oid, step.table, error)
+            self.fail(version.oid, version.table, error)
 
     def _settle_moves(self) -> None:
         """Complete or undo the moves of an interrupted batch, or of one that failed."""

@@ -461,12 +461,14 @@ class WarehouseTables:
         return written
 
     def _tables(self, log: OpenLog, mine: Iterable[Dataset]) -> list[Table]:
-        """Return the tables to replicate; one that has a dataset may have another name now."""
+        """Return the tables to replicate; one that has a dataset may have another name now, or was dropped since, and
+        another one has its name.
+        """
         found = [*log.opened.tables.values()]
         if self._chosen is None:
             return found
         known = {each.version.oid for each in mine}
-        return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
+        return [table for table in found if table.qualified in self._chosen or known.intersection(table.relation_oids)]
 
     def _describe_others(self, tables: Iterable[Table], written: Collection[int]) -> None:
         """Describe the tables that a batch has not written, and whose comments have changed."""
