@@ -6,11 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._store.local_store import LocalStore
-from pgoutput_construct.spark._log_view.change_columns import BEFORE_ALL, changes_schema
-from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy
+from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._replicate.arrow_writes import ArrowTask, ArrowWrite, write_files
 from pgoutput_construct.spark._replicate.sink import FilesUse, PresentFile
 from pgoutput_construct.spark._replicate.small_tables import (
@@ -19,13 +16,8 @@ from pgoutput_construct.spark._replicate.small_tables import (
     advanced_rows,
     rows_schema,
 )
-from pgoutput_construct.spark._state.copy_visibility import counted_changes_arrow
-from pgoutput_construct.wire import Lsn
 
 COLUMNS = pa.schema([("id", pa.int32()), ("big", pa.string())])
-SEEN = Visibility(Lsn(92), frozenset({94}), Lsn(150))
-COPY = TableCopy(9, 1, "public", "t", Snapshot(90, 95, (92,), Lsn(50)), 0, 0, 2, SEEN)
-BASE = BaseCopy(COPY, 3, frozenset(COLUMNS.names))
 
 
 def _change(seq: int, op: str, key: int | None, big: str | None = None, **others: Any) -> dict[str, Any]:
@@ -72,18 +64,3 @@ def test_files_of_a_task(tmp_path: Path) -> None:
     assert first == {"table": 0, "done": False} and not (tmp_path / "t").exists()
     assert (second["table"], second["done"], second["overwrites"], second["rows"]) == (1, True, True, 1)
     assert pq.read_table(tmp_path / "new" / "v2")["id"].to_pylist() == [1]
-
-
-def test_changes_that_count_beside_a_copy() -> None:
-    """Those of transactions that it does not contain, whatever xid comes again later; the copied rows, where wanted."""
-    changes = _table(
-        *(_change(seq, "snapshot", seq, _commit_lsn=50, _xid=None) for seq in (3, 4, 8, 9)),
-        *(_change(xid, "insert", xid, _commit_lsn=xid, _xid=xid) for xid in (91, 92, 94, 95)),
-        _change(200, "insert", 200, _commit_lsn=200, _xid=94),
-    )
-    whole = counted_changes_arrow(changes, BASE, with_copy=True)
-    assert whole["id"].to_pylist() == [4, 8, 92, 95, 200]
-    assert whole["_commit_lsn"].to_pylist() == [BEFORE_ALL, BEFORE_ALL, 92, 95, 200]
-    assert set(whole["_op"].to_pylist()) == {"insert"}
-    assert counted_changes_arrow(changes, BASE, with_copy=False)["id"].to_pylist() == [92, 95, 200]
-    assert counted_changes_arrow(changes, None, with_copy=True)["id"].to_pylist() == [91, 92, 94, 95, 200]
