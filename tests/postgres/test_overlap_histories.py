@@ -173,12 +173,11 @@ class _Log:
         for number, (message, end) in enumerate(sent[:last], 1):
             capture.take(message)
             assert capture.tracker.gap is None
-            is_said = end and data.draw(st.booleans())
-            if is_said:
+            if end and data.draw(st.booleans()):
                 capture.tracker.keepalive(pgo.Lsn(end))
             if number in cuts:
                 capture.writer.publish(capture.tracker.position)
-            if (is_said or number in cuts) and capture.tracker.is_compared:
+            if capture.tracker.is_compared and not capture.writer.pending:  # all of it is durable
                 self.told.append(int(capture.tracker.complete_lsn))
         if is_whole:
             capture.tracker.keepalive(pgo.Lsn(wal.end))

@@ -35,7 +35,7 @@ ROWS = [
     {"id": number, "_op": op, "_commit_lsn": lsn, "_seq": seq, "_xid": xid, "_relation_oid": oid}
     for number, (op, lsn, seq, xid, oid) in enumerate(
         product(
-            ("snapshot", "insert", "delete"),
+            ("snapshot", "insert", "update", "delete", "truncate"),
             (BEFORE_ALL, 49, COPIED, 51, 91, 92, 93, 149, 150, 151),
             (AFTER - 1, AFTER, AFTER + 1, ENDS - 1, ENDS, ENDS + 1),
             (None, 93, 94, 95),
