@@ -141,7 +141,11 @@ KINDS = (
     *("streams without a row", "rolled back", "lost in a crash", "prepared", "streamed and prepared"),
     *("commit prepared", "rollback prepared", "message"),
 )
-STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from([0, 0, 8])), min_size=1, max_size=8)
+GAPS = st.sampled_from([0, 0, 8])
+STEPS = st.lists(st.tuples(st.sampled_from(KINDS), GAPS), min_size=1, max_size=8)
+CERTAIN = st.tuples(
+    st.sampled_from(["plain", "streamed", "streamed with a rolled back row", "streamed and prepared"]), GAPS
+)
 
 
 @dataclass
@@ -234,15 +238,16 @@ def test_a_server_that_goes_on(logs: Iterator[_Log], data: Any, parts: Any, prun
     assert {record.end for record in wanted if record.is_certain} <= {*found}
 
 
-@given(st.data(), STEPS, STEPS, STEPS, st.sampled_from(["other xids", "other times", "other LSNs", "nothing"]))
+@given(st.data(), STEPS, STEPS, CERTAIN, STEPS, st.sampled_from(["other xids", "other times", "other LSNs", "nothing"]))
 def test_a_server_that_was_reset(
-    logs: Iterator[_Log], data: Any, steps: Any, gone: Any, later: Any, difference: str
+    logs: Iterator[_Log], data: Any, steps: Any, others: Any, certain: Any, later: Any, difference: str
 ) -> None:
     """It lacks the log's last transaction, and has others since, or none: refused once it is past the log's end."""
     log, reset = next(logs), _Wal().with_records(steps)
+    gone = [certain, *others] if data.draw(st.booleans()) else [*others, certain]
     wal = reset.with_records(gone)
     log.capture(data, reset, int(_BEGUN), is_whole=True)
-    log.capture(data, wal, log.told[-1], is_whole=False)
+    log.capture(data, wal, log.told[-1], is_whole=data.draw(st.booleans()))
     complete = log.position.complete_lsn
     lost = [record for record in wal.records[len(steps) :] if record.is_certain and record.end <= complete]
     assume(lost)
