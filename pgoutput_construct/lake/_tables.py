@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pgoutput_construct.changelog._store.store import Address, LogStore
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.lake._directories import SHARED
+from pgoutput_construct.lake._directories import HISTORY_SUFFIX, SHARED
 from pgoutput_construct.lake._notes import Dataset, Progress, Warehouse
 from pgoutput_construct.lake._parquet_parts import Parts, data_files, row_batches, stored_schema
 from pgoutput_construct.stream.identifiers import normal_name
@@ -194,7 +194,8 @@ def _iceberg_metadata(store: LogStore, directory: str, catalog: str | None) -> s
     folder = f"{directory.replace('.', '/', 1) if '.' in directory else f'_/{directory}'}/metadata"
     names = {int(found[1]): name for name in store.files(folder) if (found := _METADATA.fullmatch(name))}
     if not names:
-        elsewhere = "open it there, or read it with pgoutput_construct.spark.read_current"
+        function = "read_history" if directory.endswith(HISTORY_SUFFIX) else "read_current"
+        elsewhere = f"open it there, or read it with pgoutput_construct.spark.{function}"
         reason = f"the table is in the catalog {catalog!r}: {elsewhere}" if catalog else "the table was lost"
         raise PgoutputError(f"{store.path_of(folder)}: no metadata of Iceberg: {reason}")
     return f"{folder}/{names[max(names)]}"

@@ -22,7 +22,7 @@ def stored_rows(spark: Any, warehouse: Path, table: str, *, history: bool = Fals
     try:
         return lake.read(warehouse, table, history=history)
     except PgoutputError as error:
-        if "spark.read_current" not in str(error):
+        if "pgoutput_construct.spark.read_" not in str(error):
             raise
     return (read_history if history else read_current)(spark, warehouse, table).toArrow()
 

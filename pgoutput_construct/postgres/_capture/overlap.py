@@ -23,7 +23,7 @@ the log's last transaction (the witness), not at the slot's LSN; only the witnes
 - The server sends the same transactions again only under the same publications and options. The comparison does not
   reach back before their last change, a gap of the log (``BEGUN_ANEW``), or the start of a pruned log.
 - A streamed transaction without committed rows may be sent or not: either is consistent, and proves nothing. The
-  witness is the last other one.
+  witness is the last transaction that is sure to come.
 - Nor is anything proved by a transaction that was running while a publication was altered. pgoutput caches what it
   publishes of a table (``RelationSyncCache``) as the first decoded transaction saw it, and decodes by it transactions
   that began earlier and ended later. A stream that begins in between decodes another transaction first.
@@ -59,6 +59,8 @@ _LOG = logging.getLogger("pgoutput_construct")
 
 _XID: Final = 0xFFFFFFFF
 """Messages have the lower 32 bits of a transaction's id, snapshots all 64."""
+_INDEXES: Final = 16
+"""How many indexes of segments are at hand: many transactions that prove nothing may be in the same ones."""
 _COMMITS: Final = ("commit", "commit_streamed", "commit_prepared")
 
 
@@ -172,7 +174,7 @@ def find_overlap(store: LogStore, slot_lsn: Lsn, position: Position, note: Note)
     scan = _BackwardScan(listing, slot_lsn, pruned_lsn)
     known, streams, ended = dict[int, _LoggedTransaction](), set[int](), list[dict[str, Any]]()
     for row in scan.ended():  # the last one first
-        if not _is_resent(row, listing):
+        if not scan.is_resent(row):
             known[row["end_lsn"]] = _LoggedTransaction(row["xid"], row["commit_time"])
             streams.add(row["xid"])
             continue
@@ -236,6 +238,7 @@ class _BackwardScan:
 
     def __init__(self, listing: Listing, slot_lsn: Lsn, pruned_lsn: Lsn) -> None:
         self._listing = listing
+        self._indexes = dict[int, SegmentIndex]()
         self.start_lsn = max(slot_lsn, pruned_lsn)
         """The LSN before which nothing can be compared."""
         self.log_start = pruned_lsn
@@ -254,7 +257,7 @@ class _BackwardScan:
                 return
             if segment.position.complete_lsn <= self.start_lsn:
                 return
-            index = index_of(segment)
+            index = self._index_of(segment)
             begun = max((event.seq for event in events_of(index, BEGUN_ANEW)), default=-1)
             began = next((event.lsn for event in events_of(index, CONNECTED) if event.seq > begun), began)
             transactions = index.transactions
@@ -273,26 +276,33 @@ class _BackwardScan:
         self.log_start = max(self.log_start, began)
         self.start_lsn = max(self.start_lsn, began or (Lsn(0) if is_pruned else last.position.complete_lsn))
 
+    def is_resent(self, row: Mapping[str, Any]) -> bool:
+        """Return whether the server is sure to send a transaction again.
+
+        Of a streamed one that is known if it has a row that was not rolled back with a subtransaction.
+        """
+        if not row["streamed"] or row["gid"] is not None:
+            return True
+        if all(span["last"] - span["first"] == 1 for span in row["spans"]):  # its streams have no message
+            return False
+        spans, aborted = {span["first"] for span in row["spans"]}, set(row["aborted"])
+        segments = self._listing[self._listing.find(min(spans)) : self._listing.find(row["seq"]) + 1]
+        return any(_has_rows(self._index_of(segment), spans, aborted) for segment in reversed(segments))
+
+    def _index_of(self, segment: Segment) -> SegmentIndex:
+        """Return the index of a segment; those of the last ones are at hand."""
+        if segment.first_seq not in self._indexes:
+            while len(self._indexes) >= _INDEXES:
+                del self._indexes[next(iter(self._indexes))]
+            self._indexes[segment.first_seq] = index_of(segment)
+        return self._indexes[segment.first_seq]
+
 
 def _prepared_xids(last: Segment, position: Position) -> dict[int, int]:
     """Return the end LSNs of the transactions that are prepared at the end of the log, each with its xid."""
     opened = index_of(last).open.to_pylist()
     xids = {row["gid"]: row["xid"] for row in opened if row["gid"] is not None}
     return {end: xids[gid] for gid, end in position.prepared.items() if gid in xids}
-
-
-def _is_resent(row: Mapping[str, Any], listing: Listing) -> bool:
-    """Return whether the server is sure to send a transaction again.
-
-    A streamed one is sent only if it has a row that was not rolled back with a subtransaction.
-    """
-    if not row["streamed"] or row["gid"] is not None:
-        return True
-    if all(span["last"] - span["first"] == 1 for span in row["spans"]):  # its streams have no message
-        return False
-    spans, aborted = {span["first"] for span in row["spans"]}, set(row["aborted"])
-    segments = listing[listing.find(min(spans)) : listing.find(row["seq"]) + 1]
-    return any(_has_rows(index_of(segment), spans, aborted) for segment in reversed(segments))
 
 
 def _has_rows(index: SegmentIndex, spans: set[int], aborted: set[int]) -> bool:

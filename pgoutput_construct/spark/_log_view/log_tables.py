@@ -61,6 +61,8 @@ class UnreadableTable(NamedTuple):
 
     relation_oid: int
     """The OID of the table that has the name now."""
+    relation_oids: tuple[int, ...]
+    """The OIDs of the tables that had the name last."""
     dropped: bool
     """Whether it was dropped."""
     error: PgoutputError
@@ -206,7 +208,8 @@ def find_tables(
         except Exception as error:  # of any class: the other tables are still read
             if refused is None:
                 raise
-            refused[name] = UnreadableTable(oid, reading is not None and reading.gone, _own_error(name, error))
+            is_gone, known = reading is not None and reading.gone, tuple(sorted({*oids.values()}))
+            refused[name] = UnreadableTable(oid, known, is_gone, _own_error(name, error))
     return tables
 
 

@@ -162,20 +162,34 @@ class BatchPlanner:
 
 
 def obsolete_datasets(
-    tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool, names: DatasetNames
+    tables: Collection[Table],
+    datasets: Mapping[str, Dataset],
+    keep_dropped: bool,
+    names: DatasetNames,
+    gone: Collection[int] = (),
 ) -> Iterator[Dataset]:
     """Yield the datasets of tables that have another name now, or were dropped; histories of dropped ones stay.
 
     The dataset of a table whose name another one has now is replaced by it.
+
+    Args:
+        tables: The tables.
+        datasets: The datasets by their directories.
+        keep_dropped: Whether those of dropped tables stay.
+        names: The names of datasets.
+        gone: The OIDs of dropped tables, also of such that could not be read.
     """
     by_oid = {oid: table for table in tables for oid in table.relation_oids}
     for dataset in datasets.values():
-        table = by_oid.get(dataset.version.oid)
+        oid, stays = dataset.version.oid, dataset.is_history or keep_dropped
+        table = by_oid.get(oid)
         if table is None:
+            if oid in gone and not stays:
+                yield dataset
             continue
         is_renamed = names.directory(table, dataset.is_history) != dataset.directory
-        if table.is_removed(dataset.version.oid):
-            if (table.dropped or is_renamed) and not (dataset.is_history or keep_dropped):
+        if table.is_removed(oid):
+            if (table.dropped or is_renamed) and not stays:
                 yield dataset
         elif is_renamed:
             yield dataset

@@ -289,7 +289,7 @@ class ColumnRules:
                 sources[qualified] = {rule.name: column for column, rule in rules.items() if rule.name}
                 seen |= _with_seen(seen, table, found)
             except PgoutputError as error:
-                refused[qualified] = UnreadableTable(table.relation_oid, table.dropped, error)
+                refused[qualified] = UnreadableTable(table.relation_oid, table.relation_oids, table.dropped, error)
         ruled = copy(log)
         ruled.opened = replace(opened, tables=tables, refused=refused)
         return RuledLog(ruled, masks, sources, ColumnRules(seen))

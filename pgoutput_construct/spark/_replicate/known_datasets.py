@@ -60,8 +60,10 @@ class KnownDatasets:
         self._noted = self._warehouse.progress()
         self.progress = self._noted or initial
         """How far the warehouse has come; parts of it may not be noted yet."""
-        self.interrupted = None if self.progress.done else self.progress.batch
-        """The number of the batch that was interrupted, until its steps are done again; None for none."""
+        self._interrupted = None if self.progress.done else self.progress.batch
+        """The number of the batch that was interrupted before this process; None for none."""
+        self._recovered = set[str]()
+        """The directories next to whose datasets it has left nothing any more."""
         self.datasets, self.damaged = self._warehouse.readable_datasets()
         """The datasets by directory; and the errors of damaged notes, by their names."""
         # Numbers are those of directories, too: a note of the progress that is lost must not start them again.
@@ -71,7 +73,7 @@ class KnownDatasets:
         """The tables that failed in this batch: their names and errors, by OID."""
         self.written = set[str]()
         """The directories of the datasets that this batch wrote."""
-        self._unsure = set() if self.interrupted is None else set(self.datasets)
+        self._unsure = set() if self._interrupted is None else set(self.datasets)
         """The datasets whose notes may be older than their data."""
         self._unread: dict[str, tuple[int, str]] = {}
         """The directories whose notes could not be read after a failed step, with the OIDs and names of the tables."""
@@ -112,7 +114,7 @@ class KnownDatasets:
     def begin(self) -> None:
         """Begin a batch: no table has failed; settle moves, and read the notes that could not be read."""
         self.failed, self.written = {}, set()
-        if self.interrupted is not None:  # what it staged: else a batch that has nothing left to do would leave that
+        if self._interrupted is not None:  # what it staged: else a batch that has nothing left to do would leave that
             self._warehouse.store.remove(STAGED)
         self._forget_noted()
         self._settle_moves()
@@ -133,45 +135,47 @@ class KnownDatasets:
         self.datasets |= mended
         self._unsure |= mended.keys()
 
-    def settle(self, tables: Iterable[Table], resync: Collection[str], keep_dropped: bool) -> list[Dataset]:
+    def settle(
+        self, tables: Iterable[Table], gone: Collection[int], waiting: Collection[int], resync: Collection[str]
+    ) -> None:
         """Read the versions of data whose notes may be older; data without a version is written again.
 
-        Of dropped tables whose datasets stay, what an interrupted batch has left goes, since no step of theirs comes.
-
-        Return the datasets that it removes instead, with their notes: those without a version, of dropped tables.
+        What an interrupted batch left next to datasets that get no step is removed here: of dropped tables, and of
+        those that the log does not know.
 
         Args:
-            tables: The tables.
+            tables: The tables of the batch.
+            gone: The OIDs of dropped tables whose datasets are removed.
+            waiting: The OIDs of tables that the batch does not try.
             resync: The names of those that are written from scratch: it does not matter whether their data have one.
-            keep_dropped: Whether datasets of dropped tables stay.
         """
+        present, held = {table.relation_oid for table in tables if not table.dropped}, {*waiting, *self.failed}
         unsure = [self.datasets[name] for name in sorted(self._unsure & self.datasets.keys())]
-        removed = list[Dataset]()
-        mine = [table for table in tables if table.relation_oid not in self.failed]
-        is_dropped = {oid: table.is_removed(oid) for table in mine for oid in table.relation_oids}
-        asked = [dataset for dataset in unsure if dataset.version.oid in is_dropped]
+        asked = [
+            each
+            for each in unsure
+            if each.version.oid not in held
+            and (each.version.oid not in gone or each.is_history or self.progress.is_foreign(each.version))
+        ]
         for dataset, version in self._sessions.run(asked, self._sink.version):
-            if isinstance(version, Exception) and dataset.version.table not in resync:
-                self.fail(dataset.version.oid, dataset.version.table, version)
+            oid, name = dataset.version.oid, dataset.version.table
+            if isinstance(version, Exception) and name not in resync:
+                if oid in present:
+                    self.fail(oid, name, version)
+                else:
+                    _LOG.warning("%s: its note may be older than its data: %s", dataset.directory, reason_of(version))
                 continue
             if version is None:
-                is_own = not dataset.is_history and not self.progress.is_foreign(dataset.version)
-                if is_own and is_dropped[dataset.version.oid] and not keep_dropped:
-                    removed.append(dataset)
-                else:
-                    del self.datasets[dataset.directory]
+                del self.datasets[dataset.directory]
             elif not isinstance(version, Exception) and _named_as(version, dataset) != dataset.version:
                 settled = undescribed(self._sink, replace(dataset, version=_named_as(version, dataset)))
                 # Now: if this batch does nothing for the table, the next one trusts the note.
                 self._warehouse.write_note(settled)
                 self.datasets[dataset.directory] = settled
             self._unsure.discard(dataset.directory)
-        self.remove(removed)
-        if self.interrupted is not None:
-            for dataset in unsure:
-                if is_dropped.get(dataset.version.oid) and dataset.directory in self.datasets:
-                    self._recover(dataset, dataset.version, self.interrupted)
-        return removed
+        for dataset in self.datasets.values():
+            if dataset.version.oid not in present | held:
+                self._recover_once(dataset.directory, dataset, dataset.version)
 
     def move_renamed(self, tables: Iterable[Table]) -> dict[str, str]:
         """Move the datasets of renamed tables where that can be; return the former names of these, by their present."""
@@ -300,9 +304,8 @@ class KnownDatasets:
 
     def recover(self, steps: Iterable[TableStep]) -> None:
         """Remove what an interrupted batch has left in the locations of steps."""
-        if self.interrupted is not None:
-            for step in steps:
-                self._recover(step.replaced or step.dataset, step.dataset.version, self.interrupted)
+        for step in steps:
+            self._recover_once(step.dataset.directory, step.replaced or step.dataset, step.dataset.version)
 
     def remove(self, datasets: Sequence[Dataset]) -> None:
         """Remove datasets; if the files of one cannot be removed, its table is in trouble."""
@@ -340,12 +343,24 @@ class KnownDatasets:
         left = tuple(each for each in self.progress.unnoted if each.directory != directory)
         self.progress = replace(self.progress, unnoted=left)
 
-    def _recover(self, dataset: Dataset, version: Version, batch: int) -> None:
-        """Remove what a batch has left next to a dataset; a failure is that of the table of a version."""
+    def _recover_once(self, directory: str, dataset: Dataset, version: Version) -> None:
+        """Remove what an interrupted batch has left in a directory: before this process writes there, and not again.
+
+        What the batch has written there can have become what readers still need.
+        """
+        if self._interrupted is None or directory in self._recovered:
+            return
+        if self._recover(dataset, version, self._interrupted):
+            self._recovered.add(directory)
+
+    def _recover(self, dataset: Dataset, version: Version, batch: int) -> bool:
+        """Remove what a batch has left next to a dataset; a failure counts for the table of ``version``."""
         try:
             self._sink.recover(dataset, batch)
         except Exception as error:
             self.fail(version.oid, version.table, error)
+            return False
+        return True
 
     def _settle_moves(self) -> None:
         """Complete or undo the moves of an interrupted batch, or of one that failed."""

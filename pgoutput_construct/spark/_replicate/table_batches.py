@@ -235,7 +235,9 @@ class WarehouseTables:
         self._refuse_damaged(log, tables)
         self._refuse_equal_names(tables)
         due = [table for table in tables if tries_all or self._troubles.may_retry(table.relation_oid)]
-        lost = self._known.settle(due, self._resync, self._keep_dropped)
+        gone = set[int]() if self._keep_dropped else _dropped_oids(log, due)
+        held = {oid for table in tables if table not in due for oid in table.relation_oids}
+        self._known.settle(due, gone, early | held, self._resync)
         self._known.remove_unnoted(tables, self._history)
         moved = self._known.move_renamed(due)
         plans = BatchPlanner(self._known.datasets, coverage, seq, self._resync, self._layout)
@@ -251,11 +253,10 @@ class WarehouseTables:
         failing = waiting | self._known.failed.keys()
         removed = [
             each
-            for each in obsolete_datasets(tables, self._known.own, self._keep_dropped, self._known.names)
+            for each in obsolete_datasets(tables, self._known.own, self._keep_dropped, self._known.names, gone)
             if each.version.oid not in failing
         ]
         self._known.remove(removed)
-        removed += lost
         for oid, (name, error) in self._known.failed.items():
             self._troubles.note(oid, name, error)
         self._troubles.retain_only(waiting | self._known.failed.keys())
@@ -426,7 +427,6 @@ class WarehouseTables:
                 self._reporter.report_done([step])
         self._missing, self._step_seconds = writer.missing, writer.seconds
         self._reasons |= writer.reasons
-        self._known.interrupted = None
 
     def _with_copies(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
         """Copy histories out of the way of other tables that take their directories; return the steps, to read these
@@ -461,14 +461,19 @@ class WarehouseTables:
         return written
 
     def _tables(self, log: OpenLog, mine: Iterable[Dataset]) -> list[Table]:
-        """Return the tables to replicate; one that has a dataset may have another name now, or was dropped since, and
-        another one has its name.
+        """Return the tables to replicate, also those with a dataset that were renamed, or dropped, since.
+
+        A dropped one is among them even if a table that was not chosen has its name now.
         """
-        found = [*log.opened.tables.values()]
         if self._chosen is None:
-            return found
-        known = {each.version.oid for each in mine}
-        return [table for table in found if table.qualified in self._chosen or known.intersection(table.relation_oids)]
+            return [*log.opened.tables.values()]
+        known, found = {each.version.oid for each in mine}, list[Table]()
+        for table in log.opened.tables.values():
+            if table.qualified in self._chosen or table.relation_oid in known:
+                found.append(table)
+            elif former := tuple(oid for oid in table.relation_oids if oid in known):
+                found.append(replace(table, relation_oid=former[-1], relation_oids=former, dropped=True))
+        return found
 
     def _describe_others(self, tables: Iterable[Table], written: Collection[int]) -> None:
         """Describe the tables that a batch has not written, and whose comments have changed."""
@@ -491,6 +496,12 @@ def _exists(log: OpenLog, oid: int) -> bool:
     """Return whether a log has a table that was not dropped."""
     known = {table.relation_oid for table in log.opened.tables.values() if not table.dropped}
     return oid in known | {refused.relation_oid for refused in log.opened.refused.values() if not refused.dropped}
+
+
+def _dropped_oids(log: OpenLog, tables: Iterable[Table]) -> set[int]:
+    """Return the OIDs of dropped tables: of some, and of all that cannot be read."""
+    found = {oid for table in tables if table.dropped for oid in table.relation_oids}
+    return found | {oid for each in log.opened.refused.values() if each.dropped for oid in each.relation_oids}
 
 
 def _awaiting_copies(log: OpenLog, datasets: Iterable[Dataset], lacking: Collection[int] | None) -> set[int]:

@@ -232,8 +232,6 @@ class Case(NamedTuple):
 
 _UNBEGUN: Final = (Moment.BEFORE_INTENT, Moment.AFTER_INTENT)
 SHORT: Final = {
-    Case("together", "parquet", 0, Moment.AFTER_INTENT),
-    Case("together", "parquet", 1, Moment.BEFORE_INTENT),
     Case("parts", "parquet", 1, Moment.BEFORE_NOTE),
     Case("soft", "parquet", 1, Moment.AMID_COMMIT),
     Case("few", "delta", 0, Moment.AMID_COMMIT),
@@ -244,7 +242,9 @@ SHORT: Final = {
     Case("branch", "iceberg", 1, Moment.AMID_COMMIT),
     Case("shared", "iceberg", 1, Moment.AFTER_INTENT),
 }
-"""Each producer that is quick, and each moment: the others are long."""
+"""Each producer that is quick, and each moment: the others are long. Those without Spark are killed at more moments in
+``test_killed_anywhere``.
+"""
 
 
 def _omission(case: Case) -> str:
