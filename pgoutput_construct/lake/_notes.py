@@ -161,7 +161,7 @@ class Progress:
     moving: tuple[Moving, ...] = ()
     """Datasets that a batch was to move, in this order; none after it."""
     unnoted: tuple[Unnoted, ...] = ()
-    """Places that may have files without a note: a batch was to create or to remove their datasets. After it, those
+    """Locations that may have files without a note: a batch was to create or to remove their datasets. After it, those
     where it failed, and those of tables that wait.
     """
     grace: float = 600.0

@@ -12,8 +12,8 @@ a batch builds on it:
   again; if not, since the table was dropped, renamed or is no longer chosen, what is there is removed. What is not of
   this warehouse stays.
 
-What fails is settled by a later batch. Until then a table is in trouble; the failure to clear a location is only
-logged.
+What fails is settled by a later batch. Until then a table is in trouble; only logged is the failure to clear a
+location, and what concerns no table of the log.
 """
 
 import logging
@@ -71,6 +71,8 @@ class KnownDatasets:
         self.progress = replace(self.progress, batch=max(self.progress.batch, latest))
         self.failed: dict[int, tuple[str, Exception]] = {}
         """The tables that failed in this batch: their names and errors, by OID."""
+        self._held = set[int]()
+        """The OIDs of the tables whose moves could not be settled in this batch."""
         self.written = set[str]()
         """The directories of the datasets that this batch wrote."""
         self._unsure = set() if self._interrupted is None else set(self.datasets)
@@ -118,6 +120,7 @@ class KnownDatasets:
             self._warehouse.store.remove(STAGED)
         self._forget_noted()
         self._settle_moves()
+        self._held = {*self.failed}
         for directory, (oid, name) in list(self._unread.items()):
             try:
                 _take(self.datasets, directory, self._warehouse.dataset(directory))
@@ -138,10 +141,9 @@ class KnownDatasets:
     def settle(
         self, tables: Iterable[Table], gone: Collection[int], waiting: Collection[int], resync: Collection[str]
     ) -> None:
-        """Read the versions of data whose notes may be older; data without a version is written again.
+        """Read the versions of data whose notes may be older; of a present table, data without one is written again.
 
-        What an interrupted batch left next to datasets that get no step is removed here: of dropped tables, and of
-        those that the log does not know.
+        What interrupted batches left next to datasets of other tables is removed here: no step of theirs comes.
 
         Args:
             tables: The tables of the batch.
@@ -149,33 +151,31 @@ class KnownDatasets:
             waiting: The OIDs of tables that the batch does not try.
             resync: The names of those that are written from scratch: it does not matter whether their data have one.
         """
-        present, held = {table.relation_oid for table in tables if not table.dropped}, {*waiting, *self.failed}
-        unsure = [self.datasets[name] for name in sorted(self._unsure & self.datasets.keys())]
-        asked = [
-            each
-            for each in unsure
-            if each.version.oid not in held
-            and (each.version.oid not in gone or each.is_history or self.progress.is_foreign(each.version))
-        ]
-        for dataset, version in self._sessions.run(asked, self._sink.version):
-            oid, name = dataset.version.oid, dataset.version.table
-            if isinstance(version, Exception) and name not in resync:
-                if oid in present:
-                    self.fail(oid, name, version)
-                else:
-                    _LOG.warning("%s: its note may be older than its data: %s", dataset.directory, reason_of(version))
-                continue
-            if version is None:
+        present, held = {table.relation_oid for table in tables if not table.dropped}, self._held.union(waiting)
+        unsure = (self.datasets[name] for name in sorted(self._unsure & self.datasets.keys()))
+        for dataset, version in self._sessions.run(
+            [each for each in unsure if each.version.oid not in held], self._sink.version
+        ):
+            is_foreign, oid = self.progress.is_foreign(dataset.version), dataset.version.oid
+            if isinstance(version, Exception) and oid in present and not is_foreign:
+                if dataset.version.table not in resync:
+                    self.fail(oid, dataset.version.table, version)
+                    continue
+            elif isinstance(version, Exception):  # nothing builds on its note
+                _LOG.warning("%s: its note may be older than its data: %s", dataset.directory, reason_of(version))
+            elif version is None and (oid not in gone or dataset.is_history or is_foreign):
                 del self.datasets[dataset.directory]
-            elif not isinstance(version, Exception) and _named_as(version, dataset) != dataset.version:
+            elif version is not None and _named_as(version, dataset) != dataset.version:
                 settled = undescribed(self._sink, replace(dataset, version=_named_as(version, dataset)))
                 # Now: if this batch does nothing for the table, the next one trusts the note.
                 self._warehouse.write_note(settled)
                 self.datasets[dataset.directory] = settled
             self._unsure.discard(dataset.directory)
-        for dataset in self.datasets.values():
-            if dataset.version.oid not in present | held:
-                self._recover_once(dataset.directory, dataset, dataset.version)
+        if self._interrupted is not None:
+            others = present | held
+            for dataset in self.datasets.values():
+                if dataset.version.oid not in others and (dataset.version.oid not in gone or dataset.is_history):
+                    self._recover_once(dataset.directory, dataset, None)
 
     def move_renamed(self, tables: Iterable[Table]) -> dict[str, str]:
         """Move the datasets of renamed tables where that can be; return the former names of these, by their present."""
@@ -200,6 +200,7 @@ class KnownDatasets:
                 unsettled = (*unsettled, move.moving)
                 continue
             del self.datasets[move.dataset.directory]
+            self._recovered.discard(move.dataset.directory)
             self.datasets[moved.directory] = moved
             found[moved.version.table] = move.dataset.version.table
         self.progress = replace(self.progress, moving=unsettled)
@@ -300,12 +301,15 @@ class KnownDatasets:
             self.datasets.setdefault(noted.directory, noted)
         self.fail(step.oid, step.table, error)
         self._unsure.add(step.dataset.directory)
-        self._recover(step.replaced or step.dataset, step.dataset.version, step.dataset.version.batch)
+        try:
+            self._sink.recover(step.dataset.directory, step.replaced, step.dataset.version.batch)
+        except Exception as left:
+            _LOG.warning("%s: what the batch has left there stays: %s", step.dataset.directory, reason_of(left))
 
     def recover(self, steps: Iterable[TableStep]) -> None:
         """Remove what an interrupted batch has left in the locations of steps."""
         for step in steps:
-            self._recover_once(step.dataset.directory, step.replaced or step.dataset, step.dataset.version)
+            self._recover_once(step.dataset.directory, step.replaced, step)
 
     def remove(self, datasets: Sequence[Dataset]) -> None:
         """Remove datasets; if the files of one cannot be removed, its table is in trouble."""
@@ -343,24 +347,25 @@ class KnownDatasets:
         left = tuple(each for each in self.progress.unnoted if each.directory != directory)
         self.progress = replace(self.progress, unnoted=left)
 
-    def _recover_once(self, directory: str, dataset: Dataset, version: Version) -> None:
-        """Remove what an interrupted batch has left in a directory: before this process writes there, and not again.
+    def _recover_once(self, directory: str, noted: Dataset | None, step: TableStep | None) -> None:
+        """Remove what the interrupted batch, or one before it, left in a directory, unless that was done.
 
-        What the batch has written there can have become what readers still need.
+        Args:
+            directory: The directory.
+            noted: The dataset whose note is there; None for none.
+            step: What is about to be written there, None for nothing: then a failure is only logged.
         """
         if self._interrupted is None or directory in self._recovered:
             return
-        if self._recover(dataset, version, self._interrupted):
-            self._recovered.add(directory)
-
-    def _recover(self, dataset: Dataset, version: Version, batch: int) -> bool:
-        """Remove what a batch has left next to a dataset; a failure counts for the table of ``version``."""
+        self._recovered.add(directory)
         try:
-            self._sink.recover(dataset, batch)
+            self._sink.recover(directory, noted, self._interrupted)
         except Exception as error:
-            self.fail(version.oid, version.table, error)
-            return False
-        return True
+            if step is None:
+                _LOG.warning("%s: what a batch has left there stays: %s", directory, reason_of(error))
+                return
+            self._recovered.remove(directory)
+            self.fail(step.oid, step.table, error)
 
     def _settle_moves(self) -> None:
         """Complete or undo the moves of an interrupted batch, or of one that failed."""

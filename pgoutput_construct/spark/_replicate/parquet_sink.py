@@ -382,7 +382,7 @@ class ParquetSink(MergingSink):
         grace, known, now = self.seconds_until_expired(retention), Parts.of(dataset).directories, time.time()
         retained = {path for path, replaced_at in dataset.details["replaced"].items() if replaced_at + grace > now}
         removed = 0
-        for path, number, _ in self._parts_in(dataset):
+        for path, number, _ in self._parts_in(dataset.directory):
             if number <= dataset.version.batch and path not in known | retained:
                 self.warehouse.store.remove(path)
                 removed += 1
@@ -460,26 +460,26 @@ class ParquetSink(MergingSink):
         """Remove the directory."""
         self.warehouse.store.remove(dataset.directory)
 
-    def recover(self, dataset: Dataset, batch: int) -> None:
-        """Remove incomplete parts, unless the note has one of the batch: then it is complete."""
-        known = Parts.of(dataset).directories if dataset.details else frozenset[str]()
-        found = {path: number for path, number, _ in self._parts_in(dataset) if number == batch}
-        if known.isdisjoint(found):
-            for path in found:
+    def recover(self, directory: str, noted: Dataset | None, batch: int) -> None:
+        """Remove parts of later batches than that of the note: they are incomplete, or it would name them."""
+        last = batch - 1 if noted is None else noted.version.batch
+        known = Parts.of(noted).directories if noted is not None and noted.details else frozenset[str]()
+        for path, number, _ in self._parts_in(directory):
+            if number > last and path not in known:
                 self.warehouse.store.remove(path)
 
     def remove_left_rows(self, dataset: Dataset) -> None:
         """Remove parts that tasks wrote, and that no note has: a batch has given them up, or was interrupted."""
         known = {*Parts.of(dataset).directories, *dataset.details["replaced"]} if dataset.details else set[str]()
-        for path, _, suffix in self._parts_in(dataset):
+        for path, _, suffix in self._parts_in(dataset.directory):
             if suffix.startswith(_ROWS) and path not in known:
                 self.warehouse.store.remove(path)
 
-    def _parts_in(self, dataset: Dataset) -> Iterator[tuple[str, int, str]]:
-        """Yield the directories of parts of a dataset, each with the number of its batch, and what follows that."""
-        for name in self.warehouse.store.folders(dataset.directory):
+    def _parts_in(self, directory: str) -> Iterator[tuple[str, int, str]]:
+        """Yield the directories of parts in that of a dataset, each with the number of its batch, and what follows."""
+        for name in self.warehouse.store.folders(directory):
             if (part := _PART.fullmatch(name)) is not None:
-                yield f"{dataset.directory}/{name}", int(part[1]), part[2]
+                yield f"{directory}/{name}", int(part[1]), part[2]
 
     def is_small(self, dataset: Dataset) -> bool:
         """Return whether the files are small."""

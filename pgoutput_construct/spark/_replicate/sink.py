@@ -466,8 +466,14 @@ class Sink(ABC):
             wanted = dataset.version.table
             _LOG.warning("%s, the location of %s, is not of this warehouse: it stays", there.location, wanted)
 
-    def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing over
-        """Remove what an interrupted batch left next to a dataset, which need not exist."""
+    def recover(self, directory: str, noted: Dataset | None, batch: int) -> None:  # noqa: B027 - most leave nothing
+        """Remove what interrupted batches left in the directory of a dataset.
+
+        Args:
+            directory: The directory.
+            noted: The dataset whose note is there; None for none.
+            batch: The number of the last batch that was interrupted: without a note, what it has left is removed.
+        """
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Put together and remove what batches have left of a dataset; its rows and its version stay.

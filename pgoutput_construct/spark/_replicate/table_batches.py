@@ -9,8 +9,8 @@
 - A batch is announced before it begins: ``Progress.batch`` and ``seq`` with ``done=False``. It is done when every note
   says what its data are; then ``applied`` is the seq.
 - After an interruption the notes may be older than the data, or missing. They are no longer trusted
-  (``known_datasets``): the data of each table that is to be touched are asked for their version. A table whose commit
-  succeeded has nothing left to do; any other one is done again from its own seq.
+  (``known_datasets``): the data of each table are asked for their version. A table whose commit succeeded has nothing
+  left to do; any other one is done again from its own seq.
 - A dataset whose table was renamed is moved before anything else of a batch; ``table_moves`` says how that is exact.
 - The batch that follows an interruption ends at or after the seq of the interrupted one (``least_seq``): some tables
   are there already, and no table goes back.
@@ -235,9 +235,10 @@ class WarehouseTables:
         self._refuse_damaged(log, tables)
         self._refuse_equal_names(tables)
         due = [table for table in tables if tries_all or self._troubles.may_retry(table.relation_oid)]
-        gone = set[int]() if self._keep_dropped else _dropped_oids(log, due)
-        held = {oid for table in tables if table not in due for oid in table.relation_oids}
-        self._known.settle(due, gone, early | held, self._resync)
+        gone = set[int]() if self._keep_dropped else _dropped_oids(log, due, self._chosen)
+        tried = {table.relation_oid for table in due}
+        others = {oid for table in tables if table.relation_oid not in tried for oid in table.relation_oids}
+        self._known.settle(due, gone, early | others, self._resync)
         self._known.remove_unnoted(tables, self._history)
         moved = self._known.move_renamed(due)
         plans = BatchPlanner(self._known.datasets, coverage, seq, self._resync, self._layout)
@@ -294,8 +295,10 @@ class WarehouseTables:
 
     def _refuse(self, log: OpenLog, coverage: Coverage) -> None:
         """Note the tables that cannot be brought up to date from the log."""
+        dropped = {oid for each in log.opened.refused.values() if each.dropped for oid in each.relation_oids}
         for oid, (name, refusal) in coverage.pruned_tables(log, self._known.own.values()).items():
-            self._known.fail(oid, name, refusal)
+            if oid not in dropped:
+                self._known.fail(oid, name, refusal)
         known = {each.version.oid for each in self._known.own.values()}
         for name, refused in log.opened.refused.items():
             is_mine = self._chosen is None or name in self._chosen or refused.relation_oid in known
@@ -498,10 +501,21 @@ def _exists(log: OpenLog, oid: int) -> bool:
     return oid in known | {refused.relation_oid for refused in log.opened.refused.values() if not refused.dropped}
 
 
-def _dropped_oids(log: OpenLog, tables: Iterable[Table]) -> set[int]:
-    """Return the OIDs of dropped tables: of some, and of all that cannot be read."""
-    found = {oid for table in tables if table.dropped for oid in table.relation_oids}
-    return found | {oid for each in log.opened.refused.values() if each.dropped for oid in each.relation_oids}
+def _dropped_oids(log: OpenLog, tables: Iterable[Table], chosen: Collection[str] | None) -> set[int]:
+    """Return the OIDs of dropped tables: of some, and of all whose names have tables that cannot be read.
+
+    Args:
+        log: The log.
+        tables: Tables that can be read.
+        chosen: The names of the tables to replicate; None for all.
+    """
+    found = {oid for table in tables for oid in table.relation_oids if table.is_removed(oid)}
+    for name, refused in log.opened.refused.items():
+        if refused.dropped:
+            found.update(refused.relation_oids)
+        elif chosen is not None and name not in chosen:
+            found.update({*refused.relation_oids} - {refused.relation_oid})
+    return found
 
 
 def _awaiting_copies(log: OpenLog, datasets: Iterable[Dataset], lacking: Collection[int] | None) -> set[int]:
