@@ -1,7 +1,8 @@
 """A server that goes on sends what the log has; one that was reset does not: in histories that are drawn."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,13 +16,15 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
 from pgoutput_construct.changelog._index.listing import list_log
 from pgoutput_construct.changelog._notes.confirmation_note import note_after
-from pgoutput_construct.changelog._segment.events import CONNECTED
+from pgoutput_construct.changelog._segment.events import CONNECTED, PUBLICATION_FACTS
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.prune import prune
+from pgoutput_construct.postgres._capture.gaps import LogGapError
 from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap
 from pgoutput_construct.postgres._capture.transaction_tracker import TransactionTracker
 from tests.changelog.blocks import block_of
+from tests.publisher.logs import WrittenLog, insert, relation
 from tests.spark.logs import log_options
 
 _OPTIONS = log_options(proto_version=4, streaming="parallel", two_phase=True)
@@ -157,10 +160,24 @@ class _Log:
     pruned: list[int] = field(default_factory=list)
     """The end LSNs of committed transactions."""
 
-    def capture(self, data: Any, wal: _Wal, slot: int, is_whole: bool) -> None:
-        """Capture a server's history from a slot; segments, and confirmations without one, come anywhere.
+    def capture(
+        self,
+        wal: _Wal,
+        slot: int,
+        part: float = 1.0,
+        cuts: Collection[float] = (),
+        says: Callable[[], bool] = bool,
+        sends: Callable[[], bool] = bool,
+    ) -> None:
+        """Capture a server's history from a slot.
 
-        Unless it is whole, the capture is killed somewhere: what has not become a segment is lost.
+        Args:
+            wal: The history.
+            slot: The LSN of the slot.
+            part: How much is received before the capture is killed: what has not become a segment is lost; 1 for all.
+            cuts: After which parts of it segments end.
+            says: Returns whether the server says, after a record, that it has sent all before its end.
+            sends: Returns whether it sends what it may send or not.
         """
         overlap = self.overlap(slot)
         start = slot if overlap is None else int(overlap.start_lsn)
@@ -169,26 +186,31 @@ class _Log:
         sent = [
             (message, record.end if message is record.messages[-1] else 0)
             for record in wal.records
-            if record.lsn >= start and (record.is_certain or data.draw(st.booleans()))
+            if record.lsn >= start and (record.is_certain or sends())
             for message in record.messages
         ]
-        last = len(sent) if is_whole else data.draw(st.integers(0, len(sent)))
-        cuts = data.draw(st.lists(st.integers(1, max(last, 1)), max_size=3))
-        for number, (message, end) in enumerate(sent[:last], 1):
+        ends = {round(cut * len(sent)) for cut in cuts}
+        for number, (message, end) in enumerate(sent[: round(part * len(sent))], 1):
             capture.take(message)
             assert capture.tracker.gap is None
-            if end and data.draw(st.booleans()):
+            if end and says():
                 capture.tracker.keepalive(pgo.Lsn(end))
-            if number in cuts:
+            if number in ends:
                 capture.writer.publish(capture.tracker.position)
             if capture.tracker.is_compared and not capture.writer.pending:  # all of it is durable
                 self.told.append(int(capture.tracker.complete_lsn))
-        if is_whole:
+        if part == 1:
             capture.tracker.keepalive(pgo.Lsn(wal.end))
             capture.writer.publish(capture.tracker.position)
             assert capture.tracker.gap is None and capture.tracker.is_compared
             self.told.append(int(capture.tracker.complete_lsn))
         capture.writer.close()
+
+    def capture_some(self, data: Any, wal: _Wal, slot: int, is_whole: bool) -> None:
+        """Capture a history; segments, confirmations without one, and kills unless it ``is_whole``, come anywhere."""
+        shares, choose = st.floats(0, 1), lambda: data.draw(st.booleans())
+        part = 1.0 if is_whole else data.draw(shares)
+        self.capture(wal, slot, part, data.draw(st.lists(shares, max_size=3)), choose, choose)
 
     def prune(self, before: int) -> None:
         """Remove what ended before an LSN, as far as whole segments have nothing else."""
@@ -224,13 +246,63 @@ def logs() -> Iterator[Iterator[_Log]]:
         yield (_Log(Path(parent) / str(number)) for number in count())
 
 
+@pytest.mark.parametrize("is_sent", [True, False], ids=["sent", "not sent"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_comes_last(logs: Iterator[_Log], kind: str, is_sent: bool) -> None:
+    """A server that goes on sends the witness, the last of what is sure to come; one that was reset does not."""
+    log, before = next(logs), _Wal().with_records([("plain", 0), ("prepared", 8), ("plain", 8)])
+    wal = before.with_record(kind, 0)
+    log.capture(wal, int(_BEGUN), cuts=[0.2, 0.4, 0.6, 0.8], sends=lambda: True)
+    overlap, had = log.overlap(int(_BEGUN)), log.committed()
+    witness = wal.records[-1] if wal.records[-1].is_certain else before.records[-1]
+    assert overlap is not None and overlap.witness == witness.end
+    with pytest.raises(LogGapError, match="the log has transaction"):
+        overlap.advance(pgo.Lsn(witness.end))
+    wal = wal.with_record("plain", 0)
+    log.capture(wal, int(_BEGUN), sends=lambda: is_sent)
+    assert log.committed() == [*had, wal.end]
+
+
+@pytest.mark.parametrize(
+    ("xip", "end", "differs"),
+    [(710, 1030, True), (711, 1030, False), (711, 1020, True), (711, 1021, False)],
+    ids=["running", "begun later", "ended before", "ended after"],
+)
+def test_an_altered_publication(tmp_path: Path, xip: int, end: int, differs: bool) -> None:
+    """What ran meanwhile, or had ended before, may be sent or not: only its absence and its presence prove nothing."""
+    log = WrittenLog(tmp_path)
+    for number, operations in enumerate((["insert"], ["insert", "update"])):
+        lsn = pgo.Lsn(1000 + 20 * number)
+        snapshot = [xip, 800, [5 * 2**32 + xip]]
+        details = {"publication": "pub", "operations": operations, "tables": [], "snapshot": snapshot}
+        log.writer.append_fact(PUBLICATION_FACTS, lsn, **details, since=0, unchanged=0)
+    log.commit(710, end - 5, end, relation(1), insert(1, "a"))
+    log.publish()
+    opened = ChangeLog(log.directory)
+    for missing in (True, False):
+        found = find_overlap(opened.store, pgo.Lsn(900), opened.segments[-1].position, note_after(_BEGUN, 0, None))
+        assert found is not None and found.witness == end
+        if missing:  # the log has it, and the server does not send it
+            compare = partial(found.advance, pgo.Lsn(end + 1))
+        else:  # the server sends it, and the log has another one
+            found.known = {}
+            found.witness = None
+            compare = partial(found.compare, pgo.Commit(pgo.Lsn(end - 5), pgo.Lsn(end), pgo.Timestamp(0)), end, 710)
+        if differs:
+            compare()
+            assert found.witness is None
+        else:
+            with pytest.raises(LogGapError, match="710"):
+                compare()
+
+
 @given(st.data(), st.lists(STEPS, min_size=2, max_size=4), st.booleans())
 def test_a_server_that_goes_on(logs: Iterator[_Log], data: Any, parts: Any, prunes: bool) -> None:
     """Captures are killed, the slot is set back to any LSN that was confirmed: nothing is lost, nothing is twice."""
     log, wal = next(logs), _Wal()
     for number, steps in enumerate(parts, 1):
         wal = wal.with_records(steps)
-        log.capture(data, wal, data.draw(st.sampled_from(log.told)), is_whole=number == len(parts))
+        log.capture_some(data, wal, data.draw(st.sampled_from(log.told)), is_whole=number == len(parts))
         if prunes and log.position != Position(_BEGUN):
             log.prune(data.draw(st.sampled_from(log.told)))
     found, wanted = [*log.pruned, *log.committed()], [record for record in wal.records if record.is_committed]
@@ -246,8 +318,8 @@ def test_a_server_that_was_reset(
     log, reset = next(logs), _Wal().with_records(steps)
     gone = [certain, *others] if data.draw(st.booleans()) else [*others, certain]
     wal = reset.with_records(gone)
-    log.capture(data, reset, int(_BEGUN), is_whole=True)
-    log.capture(data, wal, log.told[-1], is_whole=data.draw(st.booleans()))
+    log.capture_some(data, reset, int(_BEGUN), is_whole=True)
+    log.capture_some(data, wal, log.told[-1], is_whole=data.draw(st.booleans()))
     complete = log.position.complete_lsn
     lost = [record for record in wal.records[len(steps) :] if record.is_certain and record.end <= complete]
     assume(lost)
