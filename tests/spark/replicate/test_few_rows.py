@@ -299,7 +299,7 @@ def test_a_compaction_that_comes_first(lake: Any, shop: Shop, tmp_path: Path, mo
     check_equal(lake, shop, tmp_path / "wh", ["t"])
 
 
-@pytest.mark.parametrize("into", ["parquet", "iceberg"])
+@pytest.mark.parametrize("into", ["parquet", pytest.param("iceberg", marks=pytest.mark.long)])
 def test_rows_found_by_key(
     lake: Any, shop: Shop, tmp_path: Path, into: str, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
