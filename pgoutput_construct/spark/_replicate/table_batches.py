@@ -472,9 +472,10 @@ class WarehouseTables:
             return [*log.opened.tables.values()]
         known, found = {each.version.oid for each in mine}, list[Table]()
         for table in log.opened.tables.values():
-            if table.qualified in self._chosen or table.relation_oid in known:
+            former = tuple(oid for oid in table.relation_oids if oid in known)
+            if table.qualified in self._chosen or table.relation_oid in known or (former and table.dropped):
                 found.append(table)
-            elif former := tuple(oid for oid in table.relation_oids if oid in known):
+            elif former:
                 found.append(replace(table, relation_oid=former[-1], relation_oids=former, dropped=True))
         return found
 
