@@ -1,4 +1,4 @@
-"""A server that goes on sends what the log has; one that was reset does not: in histories that are drawn."""
+"""A server that continues sends what the log has; one that was reset does not: in histories that are drawn."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -249,7 +249,7 @@ def logs() -> Iterator[Iterator[_Log]]:
 @pytest.mark.parametrize("is_sent", [True, False], ids=["sent", "not sent"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_comes_last(logs: Iterator[_Log], kind: str, is_sent: bool) -> None:
-    """A server that goes on sends the witness, the last of what is sure to come; one that was reset does not."""
+    """A server that continues sends the witness, the last of what is sure to come; one that was reset does not."""
     log, before = next(logs), _Wal().with_records([("plain", 0), ("prepared", 8), ("plain", 8)])
     wal = before.with_record(kind, 0)
     log.capture(wal, int(_BEGUN), cuts=[0.2, 0.4, 0.6, 0.8], sends=lambda: True)
@@ -297,7 +297,7 @@ def test_an_altered_publication(tmp_path: Path, xip: int, end: int, differs: boo
 
 
 @given(st.data(), st.lists(STEPS, min_size=2, max_size=4), st.booleans())
-def test_a_server_that_goes_on(logs: Iterator[_Log], data: Any, parts: Any, prunes: bool) -> None:
+def test_a_server_that_continues(logs: Iterator[_Log], data: Any, parts: Any, prunes: bool) -> None:
     """Captures are killed, the slot is set back to any LSN that was confirmed: nothing is lost, nothing is twice."""
     log, wal = next(logs), _Wal()
     for number, steps in enumerate(parts, 1):

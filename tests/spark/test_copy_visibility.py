@@ -1,4 +1,4 @@
-"""Spark and Arrow say the same of copied rows, and of the changes that count beside them: what the law says of each."""
+"""Spark and Arrow say the same of copied rows, and of the changes that count in addition: what the law says of each."""
 
 from dataclasses import replace
 from itertools import product

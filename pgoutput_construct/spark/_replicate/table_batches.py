@@ -9,7 +9,7 @@
 - A batch is announced before it begins: ``Progress.batch`` and ``seq`` with ``done=False``. It is done when every note
   says what its data are; then ``applied`` is the seq.
 - After an interruption the notes may be older than the data, or missing. They are no longer trusted
-  (``known_datasets``): the data of each table are asked for their version. A table whose commit succeeded has nothing
+  (``known_datasets``): the version is read from the data of each table. A table whose commit succeeded has nothing
   left to do; any other one is done again from its own seq.
 - A dataset whose table was renamed is moved before anything else of a batch; ``table_moves`` says how that is exact.
 - The batch that follows an interruption ends at or after the seq of the interrupted one (``least_seq``): some tables
@@ -295,9 +295,9 @@ class WarehouseTables:
 
     def _refuse(self, log: OpenLog, coverage: Coverage) -> None:
         """Note the tables that cannot be brought up to date from the log."""
-        dropped = {oid for each in log.opened.refused.values() if each.dropped for oid in each.relation_oids}
+        unreadable = _dropped_oids(log, (), None)
         for oid, (name, refusal) in coverage.pruned_tables(log, self._known.own.values()).items():
-            if oid not in dropped:
+            if oid not in unreadable:
                 self._known.fail(oid, name, refusal)
         known = {each.version.oid for each in self._known.own.values()}
         for name, refused in log.opened.refused.items():

@@ -67,7 +67,7 @@ SCRIPT: Final = (
         "ALTER TABLE left_out RENAME TO gone",
         "DROP TABLE replaced",
         "CREATE TABLE replaced (id int PRIMARY KEY, v text)",
-        "INSERT INTO replaced VALUES (9, 'anew')",
+        "INSERT INTO replaced VALUES (9, 'created again')",
         "CREATE TABLE moved (id int PRIMARY KEY, v text)",
         "INSERT INTO moved VALUES (8, 'another')",
         "DELETE FROM whole WHERE ctid = (SELECT min(ctid) FROM whole)",
