@@ -25,7 +25,7 @@ from pgoutput_construct.spark._replicate.sinks import open_sink
 
 __all__ = ["Killed", "Moment", "Point", "after", "before", "killed"]
 
-_SECONDS = 60
+_SECONDS = 300
 """For how long a table waits for others to come to the moment."""
 _PRODUCERS = ("replace", "append", "merge", "overwrite", "record")
 """The methods of a sink that write a dataset with Spark, and commit it."""

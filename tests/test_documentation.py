@@ -222,7 +222,7 @@ def test_page_of_incidents_runs(
         connection.execute(known["script"].text())
         assert connection.execute("SELECT total FROM orders").fetchall() == [(Decimal("5.25"),)]
     command = [line.strip() for line in PAGES["docs/how-to/incidents.md"].splitlines() if "--key 42 --output" in line]
-    assert _pgoutput(command[0], tmp_path).wait(60) == 0
+    assert _pgoutput(command[0], tmp_path).wait(300) == 0
     exec(compile(CLIENT, "<page>", "exec"), known)
     exec(compile(PLAYED, "<page>", "exec"), known)
 
@@ -257,7 +257,7 @@ def test_page_of_the_publisher_runs(server18: EmbeddedServer, tmp_path: Path) ->
             process.send_signal(signal.SIGINT)
             assert process.wait(300) == 0
             line = replayed.replace('"dbname=copy"', shlex.quote(target.info.dsn)).replace("2026-", "9999-")
-            assert _pgoutput(line, tmp_path).wait(60) == 0
+            assert _pgoutput(line, tmp_path).wait(300) == 0
             assert target.execute(select).fetchall() == [(2, Decimal("7.00"))]
         finally:
             process.kill()

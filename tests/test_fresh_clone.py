@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.suite import MARK
+
 ROOT = Path(__file__).parents[1]
 SECONDS = 3600
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -32,7 +34,9 @@ def test_works_alone(command: str, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
     environment = {
-        key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "PYTHON", "PGOUTPUT"))
+        key: value
+        for key, value in os.environ.items()
+        if key == MARK or not key.startswith(("PYTEST", "PYTHON", "PGOUTPUT"))
     }
     python = Path(sys.base_prefix, "bin", f"python{PYTHON}")
     done = subprocess.run(

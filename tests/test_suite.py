@@ -21,6 +21,19 @@ RUN = """
     with Run() as run:
         sys.exit(run.test([sys.argv[1], "-p", "no:cacheprovider", "--numprocesses", "1"]))
 """
+CHECKING = """
+    import pathlib, sys
+    from tools.suite import Run
+
+    def check(name):
+        program = f"import pathlib, time; pathlib.Path({sys.argv[1]!r}, {name!r}).touch(); time.sleep(600)"
+        return [sys.executable, "-c", program]
+
+    with Run() as run:
+        print(run.directory, flush=True)
+        fetch = ["timeit", "-n1", "-r1", check("fetch")[-1]]
+        run.both([check("first"), check("second")], {"no fetch": [fetch, fetch]}, ["--version"])
+"""
 WAITING = """
     import pathlib, subprocess, sys, time
     from pgoutput_construct.demo.embedded_server import EmbeddedServer
@@ -52,6 +65,22 @@ def test_nothing_is_left_after_a_signal(number: signal.Signals, tmp_path: Path) 
     assert (left_over(directory, 0.0), directory.exists()) == ([], False)
 
 
+def test_checks_and_fetches_end_with_the_run(tmp_path: Path) -> None:
+    """Those that run are ended, and the next do not begin."""
+    program = [sys.executable, "-c", textwrap.dedent(CHECKING), tmp_path]
+    run = subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    directory = Path(run.stdout.readline().strip())
+    deadline = time.monotonic() + SECONDS
+    while {path.name for path in tmp_path.iterdir()} != {"first", "fetch"}:
+        assert run.poll() is None and time.monotonic() < deadline, "checks and fetches have not begun"
+        time.sleep(0.1)
+    run.send_signal(signal.SIGTERM)
+    run.communicate(timeout=SECONDS)
+    assert (left_over(directory, 0.0), directory.exists()) == ([], False)
+    assert {path.name for path in tmp_path.iterdir()} == {"first", "fetch"}
+
+
 def test_what_tests_leave_is_ended_and_named(capfd: pytest.CaptureFixture[str]) -> None:
     """Processes are found by their environment, wherever they have gone."""
     with Run() as run:
@@ -64,7 +93,7 @@ _RUNS = list[Path]()
 
 
 def test_what_spark_gives_up_is_repeated(tmp_path: Path) -> None:
-    """Once, with fixtures of its own: that a process of Python starts within ten seconds is not what a test shows."""
+    """Once, with its own fixtures, and a warning: that Spark starts a process in ten seconds is not what it shows."""
     _RUNS.append(tmp_path)
     if len(_RUNS) == 1:
         raise RuntimeError("SparkException: Python worker failed to connect back.")
@@ -92,6 +121,9 @@ def clone(tmp_path: Path) -> Path:
         ("pgoutput_construct/cli/__main__.py", "tests/cli", "tests/spark/test_verify.py"),
         ("tests/publisher/conftest.py", "tests/publisher", "tests/postgres"),
         ("docs/index.md", "tests/test_documentation.py", "tests/stream/test_identifiers.py"),
+        ("pgoutput_construct/wire/trace.py", "tests/wire/test_trace.py", "tests/wireshark"),
+        ("tools/generate/dissector.py", "tests/wireshark", "tests/benchmark"),
+        ("tests/live/workload.sql", "tests/live", "tests/postgres"),
         ("spec/pgoutput.yaml", "tests", "tests/test_documentation.py"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +21,19 @@ _EVERYTHING: Final = ("pyproject.toml", "spec/", "tests/conftest.py", "tests/dat
 _OF_FILES: Final = {
     "docs/": "tests/test_documentation.py",
     "README.md": "tests/test_documentation.py",
+    "CONTRIBUTING.md": "tests/test_documentation.py",
+    "SECURITY.md": "tests/test_documentation.py",
     ".github/": "tests/test_workflows.py",
+    "tools/test": "tests/test_suite.py",
 }
 """The tests of files that nobody imports."""
+_BY_PATH: Final[Mapping[str, Sequence[str]]] = {
+    "tests/benchmark": ("tests/benchmark/", "tools/benchmark/"),
+    "tests/language": ("tests/language/", "tools/language/"),
+    "tests/protocol_docs": ("tests/protocol_docs/", "tools/protocol_docs/"),
+    "tests/wireshark": ("tests/wireshark/", "tools/generate/"),
+}
+"""Rooms whose tests import much of the package and show nothing of it, and the paths of what they are about."""
 
 
 class UnknownBranchError(Exception):
@@ -34,7 +44,8 @@ def affected_tests(clone: Path, base: str = _BASE) -> list[str]:
     """Return the files of tests that a change can affect, or the folder of all of them.
 
     A change is what differs from where the branch has left another one, with what is not committed. A module affects
-    those that import it, directly or not. What a test starts as a program of its own is not seen.
+    those that import it, directly or not, but for rooms that only the paths of their subjects affect. What a test
+    starts as a program of its own is not seen.
 
     Args:
         clone: The clone; its Git says what has changed.
@@ -51,14 +62,17 @@ def affected_tests(clone: Path, base: str = _BASE) -> list[str]:
     found = modules | {each for name in modules for each in graph.find_downstream_modules(name)}
     files = {f"{name.replace('.', '/')}.py" for name in found if name.rpartition(".")[2].startswith("test_")}
     conftests = {name.rpartition(".")[0].replace(".", "/") for name in found if _CONFTEST.match(name)}
+    by_import = {each for each in files | conftests if not each.startswith(tuple(_BY_PATH))}
     rooms = {f"{_TESTS}/{room}" for path in changed if (room := _room(path)) in _ROOMS}
+    rooms |= {room for room, paths in _BY_PATH.items() if any(path.startswith(tuple(paths)) for path in changed)}
     others = {test for start, test in _OF_FILES.items() if any(path.startswith(start) for path in changed)}
-    return sorted({*files, *conftests, *rooms, *others})
+    return sorted({*by_import, *rooms, *others})
 
 
 def _room(path: str) -> str:
-    """Return the folder below a package; its programs and commands are started by their names."""
-    return path.split("/")[1] if path.startswith(_ROOTS[:2]) else ""
+    """Return the folder below a package: its programs, commands and data are used by their names."""
+    is_test = path.startswith(_TESTS) and path.endswith(".py")
+    return path.split("/")[1] if path.startswith(_ROOTS) and not is_test else ""
 
 
 def _changed(clone: Path, base: str) -> Iterator[str]:

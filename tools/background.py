@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["in_background"]
 
-_SECONDS = 60.0
+_SECONDS = 300.0
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def in_background(*work: Callable[[threading.Event], Any]) -> Iterator[tuple[Fut
         work: The functions; each is passed an event that is set when the block ends.
 
     Raises:
-        TimeoutError: A function is still running a minute after the block.
+        TimeoutError: A function is still running five minutes after the block.
     """
     done, pool = threading.Event(), ThreadPoolExecutor(len(work), "in_background")
     futures = tuple(pool.submit(each, done) for each in work)

@@ -24,7 +24,7 @@ import psutil
 from tools.affected_tests import UnknownBranchError, affected_tests
 from tools.cache import FOLDER
 
-__all__ = ["CHECKS", "FETCHES", "Run", "main"]
+__all__ = ["CHECKS", "FETCHES", "MARK", "Run", "left_over", "main"]
 
 _MODULE: Final = (sys.executable, "-m")
 CHECKS: Final[Sequence[Sequence[str]]] = (
@@ -64,12 +64,14 @@ WORKERS: Final = min((os.cpu_count() or 1) + 2, 6)
 QUICK: Final = "not long and not slow and not spark and not server"
 """Which tests are quick."""
 
-_MARK: Final = "PGOUTPUT_TEST_RUN"
+MARK: Final = "PGOUTPUT_TEST_RUN"
 """The environment variable of all processes of a run: its directory."""
 _PREFIX: Final = "pgoutput-test-"
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _GRACE: Final = 10.0
 """Seconds in which processes end by themselves, such as a JVM whose Python has ended."""
+_FAREWELL: Final = 2.0
+"""Seconds for a process to clean up after SIGTERM: PostgreSQL removes its segments of shared memory."""
 _CLONE: Final = Path(__file__).parents[1]
 
 
@@ -100,7 +102,8 @@ def _run(run: "Run", given: Sequence[str], quick: bool, changed: bool) -> int:
     if quick:
         run.environment.setdefault("PGOUTPUT_HYPOTHESIS_PROFILE", "save")
         return run.both(CHECKS, {}, ("-m", QUICK, *tests, *given))
-    return run.both((*CHECKS, DOCUMENTATION), FETCHES, (*tests, *given))
+    is_documented = not changed or not {"tests", "tests/test_documentation.py"}.isdisjoint(tests)
+    return run.both((*CHECKS, DOCUMENTATION) if is_documented else CHECKS, FETCHES, (*tests, *given))
 
 
 def _taken(given: list[str], option: str) -> bool:
@@ -117,11 +120,12 @@ class Run:
         """Make its directory."""
         self.directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         self.directory.chmod(0o1777)  # as /tmp is: a server that root starts has another user
-        self.environment = {**os.environ, _MARK: str(self.directory), "TMPDIR": str(self.directory)}
+        self.environment = {**os.environ, MARK: str(self.directory), "TMPDIR": str(self.directory)}
         # Without compiled modules each process compiles all that it imports, and pytest writes all assertions again.
         self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self.environment.setdefault("MYPY_CACHE_DIR", str(FOLDER / "mypy"))  # what it has found holds in any clone
         self._handlers = dict[signal.Signals, Any]()
+        self._is_ending = False
 
     def __enter__(self) -> "Run":
         self._handlers = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
@@ -130,12 +134,10 @@ class Run:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
+        self._is_ending = True
         left = left_over(self.directory, _GRACE if kind is None else 0.0)
         names = ", ".join(_names(left))
-        for process in left:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(left, _GRACE)
+        _end(left, self.directory)
         shutil.rmtree(self.directory, ignore_errors=True)
         if left and kind is None:
             print(f"== processes that tests had left, and that were killed: {names}", file=sys.stderr)
@@ -144,19 +146,23 @@ class Run:
 
     def fetch(self, fetches: Mapping[str, Sequence[Sequence[str]]]) -> None:
         """Fetch what tests need, all at a time; where that fails, say what it means."""
-        with ThreadPoolExecutor(max(len(fetches), 1)) as pool:
-            done = [pool.submit(self._fetch, commands) for commands in fetches.values()]
+        pool = ThreadPoolExecutor(max(len(fetches), 1))
+        done = [pool.submit(self._fetch, commands) for commands in fetches.values()]
+        pool.shutdown(wait=False)  # at a signal, what runs is killed first
         for meaning, fetched in zip(fetches, done, strict=True):
             if not fetched.result():
                 print(f"== {meaning}, for the reason above", file=sys.stderr)
 
     def _fetch(self, commands: Sequence[Sequence[str]]) -> bool:
         run = ([*_MODULE, *command] for command in commands)
-        return all(not subprocess.run(each, cwd=_CLONE, env=self.environment, check=False).returncode for each in run)
+        return all(
+            not self._is_ending and not subprocess.run(each, cwd=_CLONE, env=self.environment, check=False).returncode
+            for each in run
+        )
 
     def check(self, checks: Sequence[Sequence[str]]) -> int:
         """Run checks, one after another; return 1 if one fails."""
-        return max([self._check(each) for each in checks], default=0)
+        return max([self._check(each) for each in checks if not self._is_ending], default=0)
 
     def _check(self, check: Sequence[str]) -> int:
         began = time.monotonic()
@@ -221,10 +227,24 @@ def left_over(directory: Path, seconds: float) -> list[psutil.Process]:
     return found
 
 
+def _end(processes: Sequence[psutil.Process], directory: Path) -> None:
+    """End processes of a run, and those that they have started meanwhile."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+    psutil.wait_procs(processes, _FAREWELL)
+    deadline = time.monotonic() + _GRACE
+    while (left := left_over(directory, 0.0)) and time.monotonic() < deadline:
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(left, 1.0)
+
+
 def _is_of(process: psutil.Process, directory: Path) -> bool:
     try:
         return process.pid != os.getpid() and (
-            process.environ().get(_MARK) == str(directory) or any(str(directory) in each for each in process.cmdline())
+            process.environ().get(MARK) == str(directory) or any(str(directory) in each for each in process.cmdline())
         )
     except psutil.Error:  # it has ended, or is of another user
         return False
@@ -241,9 +261,7 @@ def _remove_dead_runs() -> None:
     for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):
-            for process in left_over(directory, 0.0):
-                with suppress(psutil.NoSuchProcess):
-                    process.kill()
+            _end(left_over(directory, 0.0), directory)
             shutil.rmtree(directory, ignore_errors=True)
 
 

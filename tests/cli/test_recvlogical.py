@@ -135,7 +135,7 @@ def _receive(server: EmbeddedServer, dbname: str, path: Path, options: dict[str,
     subprocess.run(
         [*command, "--no-loop", f"--endpos={until}", f"--file={path}", *arguments],
         check=True,
-        timeout=60,
+        timeout=300,
         capture_output=True,
     )
 

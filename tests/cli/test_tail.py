@@ -129,7 +129,7 @@ def test_what_commits_meanwhile(shop: Shop, live: bool) -> None:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         if live:
-            wait_until(lambda: _temporary_slots(shop) == 1, 30)
+            wait_until(lambda: _temporary_slots(shop) == 1)
         shop.execute("INSERT INTO item VALUES (2, 'b')")
         if not live:
             shop.capture(messages=None)
@@ -147,9 +147,9 @@ def test_a_quiet_publication_holds_no_wal(shop: Shop) -> None:
     shop.execute("CREATE TABLE busy (a int)", "CREATE PUBLICATION quiet FOR TABLE item")
     process = subprocess.Popen([*PROGRAM, shop.dsn, "--publication", "quiet"], stdout=subprocess.PIPE, text=True)
     try:
-        wait_until(lambda: _temporary_slots(shop) == 1, 30)
+        wait_until(lambda: _temporary_slots(shop) == 1)
         end = shop.execute("INSERT INTO busy SELECT generate_series(1, 1000)")
-        wait_until(lambda: _confirmed_by_tail(shop) >= end, 30)
+        wait_until(lambda: _confirmed_by_tail(shop) >= end)
         assert process.poll() is None
     finally:
         process.kill()

@@ -34,7 +34,7 @@ def test_children_are_killed_too() -> None:
         assert _runs(pid)
         raise ZeroDivisionError
     assert process.returncode == -9
-    wait_until(lambda: not _runs(pid), 10)
+    wait_until(lambda: not _runs(pid))
 
 
 def test_output_of_a_child_process() -> None:
@@ -59,13 +59,13 @@ def test_a_command_that_is_supervised(tmp_path: Path) -> None:
     assert not ending.kill() and ending.ended == []
     ending.ensure()
     first = ending.pid
-    wait_until(lambda: not ending.runs, 60)
+    wait_until(lambda: not ending.runs)
     ending.ensure()
     assert ending.pid != first and len(ending.ended) == 1
     assert ending.ended[0].startswith("status 2; last line of ") and "no" in ending.ended[0]
     assert ending.kill() and len(ending.ended) == 1 and not ending.runs
     with pytest.raises(PgoutputError, match=r"^no ended with status 2; last line of .*said\.txt"):
-        ending.finish([], 60)
+        ending.finish([], 300)
 
 
 def test_a_command_that_times_out(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def evidence(attacked18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactor
             for statement in (statement for transaction in WORKLOAD for statement in transaction):
                 if statement == TAKE_BACK:
                     # PostgreSQL 18 sends nothing of a savepoint that it knows to be rolled back.
-                    wait_until(lambda: any(directory.glob("segment-*")) and len(ChangeLog(directory)) > 700, 60)
+                    wait_until(lambda: any(directory.glob("segment-*")) and len(ChangeLog(directory)) > 700)
                 connection.execute(statement.encode())
         finally:
             done.set()

@@ -91,7 +91,7 @@ def test_a_capture_that_gives_up_fails_its_round(attacked18: EmbeddedServer, tmp
     captured = CapturedLog(attacked18.dsn, "no_such_slot", "p", tmp_path / "log", MODES[0])
     process, verdict = CaptureProcess(captured, tmp_path / "said.txt", random.Random(1)), Verdict()
     process.ensure()
-    wait_until(lambda: not process.runs, 60)
+    wait_until(lambda: not process.runs)
     process.ensure()
     assert process.kill()
     judge_captures(process.ended, verdict)

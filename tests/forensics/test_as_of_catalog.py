@@ -174,7 +174,7 @@ class Source:
     def _wait(self, polls: list[None] | None = None) -> None:
         """Wait until the log has all, and a look at the catalog has begun since."""
         end = self.shop.execute()
-        wait_until(lambda: self.log.complete_lsn >= end, 60)
+        wait_until(lambda: self.log.complete_lsn >= end)
         if polls is None:  # another process looks each second
             time.sleep(2)
         else:

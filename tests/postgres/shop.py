@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from inspect import getsource
+from functools import partial
+from inspect import getsource, isbuiltin, isroutine
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -169,8 +170,13 @@ def wait_until(condition: Callable[[], bool], seconds: float = 300.0) -> None:
     """Wait for a condition; fail with its source when it does not come true, which takes long on a busy machine."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"{seconds:g} seconds were not enough for {getsource(condition).strip()}"
+        assert time.monotonic() < deadline, f"{seconds:g} seconds were not enough for {_source(condition)}"
         time.sleep(0.02)
+
+
+def _source(condition: Callable[[], bool]) -> str:
+    function = condition.func if isinstance(condition, partial) else condition
+    return getsource(function).strip() if isroutine(function) and not isbuiltin(function) else repr(function)
 
 
 @contextmanager

@@ -41,7 +41,7 @@ with publisher() as served, ReplicationStream(connect(served.dsn), options):
 
 def test_refusals_by_a_publisher_of_this_process() -> None:
     """It answers in another thread: whoever waits for it with the GIL held waits for ever."""
-    done = subprocess.run([sys.executable, "-c", REFUSED], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", REFUSED], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.count("refused") == REFUSALS, done.stderr[-2000:]
 
 

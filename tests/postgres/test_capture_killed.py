@@ -77,7 +77,7 @@ def test_a_server_can_shut_down_while_rows_wait_in_memory(shop: Shop) -> None:
         wait_until(lambda: bool(reports) and reports[-1].payload_bytes > 0)
         began = time.monotonic()
         shop.server.restart()
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 40
     assert outcome.result().ended_by == "stop"
     assert committed_ids(shop.log()) == [1]
 
@@ -99,7 +99,7 @@ def _wait_until_read(shop: Shop, sent: Lsn) -> None:
     """A reader that has replied twice since has read in between."""
     for _ in range(2):
         before = _reply(shop, sent)
-        wait_until(partial(_replied_after, shop, sent, before), 60)
+        wait_until(partial(_replied_after, shop, sent, before))
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])

@@ -23,17 +23,17 @@ pytestmark = pytest.mark.server
 
 
 def test_a_slow_disk_and_slow_callbacks_do_not_starve_the_stream(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an fsync of 3 s, on_progress of 1.1 s and wal_sender_timeout of 2 s a large transaction comes once."""
+    """With an fsync of 7 s, on_progress of 1.1 s and wal_sender_timeout of 5 s a large transaction comes once."""
     fsync, calls = os.fsync, list[int]()
 
     def slow(descriptor: int) -> None:
-        time.sleep(3 if len(calls) < 2 else 0)
+        time.sleep(7 if len(calls) < 2 else 0)
         calls.append(descriptor)
         fsync(descriptor)
 
     insert = "INSERT INTO item SELECT g, repeat(md5(g::text), 30) FROM generate_series(1, 20000) g"
     end = shop.execute(insert)
-    dsn = psycopg.conninfo.make_conninfo(shop.dsn, options="-c wal_sender_timeout=2s")
+    dsn = psycopg.conninfo.make_conninfo(shop.dsn, options="-c wal_sender_timeout=5s")
     with LogWriter(shop.directory):
         pass
     monkeypatch.setattr(os, "fsync", slow)

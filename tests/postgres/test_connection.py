@@ -141,7 +141,7 @@ def test_errors_about_missing_objects_have_remedies(shop: Shop) -> None:
 @pytest.fixture
 def replica_server() -> Iterator[EmbeddedServer]:
     """A server whose wal_level is too low."""
-    with EmbeddedServer(16, {"wal_level": "replica"}) as server:
+    with EmbeddedServer(18, {"wal_level": "replica"}) as server:
         yield server
 
 

@@ -73,7 +73,7 @@ def test_frames_with_the_python_implementation_of_psycopg(shop: Shop) -> None:
         f"**{shop.options!r})"
     )
     environment = {**os.environ, "PSYCOPG_IMPL": "python", "PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=300)
     assert sum(entry.payload[:1] == b"I" for entry in shop.log()) == 1000
 
 

@@ -115,7 +115,7 @@ def test_a_capture_killed_while_its_slot_is_created(shop: Shop, killed: str) -> 
             with shop.connect() as writer, writer.transaction():
                 writer.execute("INSERT INTO item VALUES (1, 'before')")
                 with own.capturing_process():
-                    wait_until(lambda: bool(slot_health(shop.dsn, slot)), 60)
+                    wait_until(lambda: bool(slot_health(shop.dsn, slot)))
             wait_until(lambda: _is_free(shop, slot))
         else:
             with own.capturing_process(before=_KILLED_ONCE_CREATED) as process:

@@ -425,7 +425,7 @@ def test_a_server_reset_during_a_capture(shop: Shop) -> None:
         wait_until(lambda: shop.confirmed() >= end)
         volume.put_back()
         new = pass_the_end(shop)
-        wait_until(lambda: outcome.done() or BEGUN_ANEW in [event.name for event in shop.log().events()], 60)
+        wait_until(lambda: outcome.done() or BEGUN_ANEW in [event.name for event in shop.log().events()])
         shop.execute(ROWS.format(11, 15))
     shop.capture(heartbeat=0.2)  # a copy waits until WAL before it is flushed, which an idle server does each 15 s
     log = shop.log()

@@ -52,10 +52,10 @@ def test_frames_from_a_server_are_built_back_byte_for_byte(shop: Shop, monkeypat
 
 def test_status_updates_are_sent_although_nobody_reads(shop: Shop) -> None:
     """The client is busy for twice wal_sender_timeout, and its interval is longer: the server continues to send."""
-    dsn = psycopg.conninfo.make_conninfo(shop.dsn, options="-c wal_sender_timeout=1s")
+    dsn = psycopg.conninfo.make_conninfo(shop.dsn, options="-c wal_sender_timeout=3s")
     with ReplicationStream(connect(dsn), _options(shop), status_interval=3600) as stream:
         shop.execute("INSERT INTO item SELECT g, repeat('x', 1000) FROM generate_series(1, 2000) g")
-        time.sleep(2.3)
+        time.sleep(6.5)
         assert any(isinstance(frame, XLogData) and frame.data[:1] == Commit.TAG for frame in stream)
 
 

@@ -55,7 +55,7 @@ def _drop_when_checked(shop: Shop) -> None:
     with patch(f"{capture_session.__name__}.check_same_server", dropping), shop.connect() as connection:
         query = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = %s"
         connection.execute(query, [shop.slot])
-        assert dropped.wait(60)
+        assert dropped.wait(300)
 
 
 def _lose(shop: Shop) -> None:

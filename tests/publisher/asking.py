@@ -1,8 +1,6 @@
 """What tests of the publisher ask of it, well-behaved."""
 
 import contextlib
-import time
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -11,7 +9,7 @@ from pgoutput_construct import testing
 from pgoutput_construct.wire import connection_messages as m
 from tests.publisher.wire_client import WireClient
 
-__all__ = ["START", "allowed", "can_start", "eventually", "served", "sqlstate"]
+__all__ = ["START", "allowed", "can_start", "served", "sqlstate"]
 
 START = "START_REPLICATION SLOT {} LOGICAL 0/0 (proto_version '1', publication_names 'shop')"
 
@@ -34,16 +32,6 @@ def can_start(client: WireClient, slot: str) -> bool:
     with contextlib.suppress(psycopg.errors.ObjectInUse):
         client.start(START.format(slot))
         return True
-    return False
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Return whether something becomes true, sooner or later."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
     return False
 
 

@@ -9,10 +9,11 @@ import psycopg
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from tests.postgres.shop import wait_until
 
 __all__ = ["Subscriber", "database"]
 
-_SECONDS = 60.0
+_SECONDS = 300.0
 
 
 @contextmanager
@@ -80,9 +81,7 @@ class Subscriber:
         """Let it rest; what it confirms last has been sent then."""
         self.alter("DISABLE")
         query = "SELECT FROM pg_stat_subscription WHERE subname = %s AND pid IS NOT NULL"
-        deadline = time.monotonic() + _SECONDS
-        while self.connection.execute(query, (self.name,)).fetchone() is not None and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: self.connection.execute(query, (self.name,)).fetchone() is None)
 
     def alter(self, change: str, *arguments: Composable) -> None:
         """Alter the subscription."""

@@ -18,7 +18,7 @@ from pgoutput_construct.publisher.faults import FAULTS, Fault
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.stream.transaction_reader import COMMITTED, EndedTransaction
-from tests.publisher.asking import eventually
+from tests.postgres.shop import wait_until
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "stall": {"seconds": 1.0},
@@ -89,7 +89,7 @@ def test_each_change_once(shop: testing.TestPublisher, tmp_path: Path, name: str
     end = shop.commit(rows(1))
     assert captured(shop, tmp_path / "log", end) == list(range(next(numbers)))
     assert all(fault.shown for several in faults for fault in several)
-    assert eventually(lambda: (slot := shop.slot("captured")) is not None and slot.confirmed == end)
+    wait_until(lambda: (slot := shop.slot("captured")) is not None and slot.confirmed == end)
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_each_change_once_by_the_client(name: str) -> None:
                     break
         assert found == list(range(next(numbers)))
         assert all(fault.shown for several in faults for fault in several)
-        assert eventually(lambda: (slot := publisher.slot("mine")) is not None and slot.confirmed == end)
+        wait_until(lambda: (slot := publisher.slot("mine")) is not None and slot.confirmed == end)
 
 
 @pytest.mark.slow

@@ -24,7 +24,8 @@ from pgoutput_construct.testing.scripted_publisher import TestPublisher
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection_engine import build_connection
 from pgoutput_construct.wire.messages import Binary
-from tests.publisher.asking import START, eventually, served, sqlstate
+from tests.postgres.shop import wait_until
+from tests.publisher.asking import START, served, sqlstate
 from tests.publisher.wire_client import WireClient
 
 GARBAGE = {
@@ -182,7 +183,7 @@ def test_commands_about_slots(publisher: testing.TestPublisher) -> None:
         assert publisher.slot("sql") is None
         client.query("SELECT pg_create_logical_replication_slot('brief', 'pgoutput', temporary => true)")
         client.start(START.format("mine"))
-    assert eventually(lambda: publisher.slot("mine") is publisher.slot("brief") is None)
+    wait_until(lambda: publisher.slot("mine") is publisher.slot("brief") is None)
     assert publisher.slot("kept") is not None
 
 
@@ -362,11 +363,11 @@ def test_a_disconnect_is_not_an_error(clients: int, count: int) -> None:
             client.start(START.format(f"stormy_{number}"))
         time.sleep(1)  # until no more fits into the buffers of the connections
         blocking.say(m.Query(START.format("blocking")))
-        assert eventually(lambda: "blocking" in told[-1])
+        wait_until(lambda: "blocking" in told[-1])
         for client in leaving:
             client.write(build_connection(m.Terminate()))
             drain(client)
-        assert eventually(lambda: all(f"slot stormy_{number}: its client has disconnected" in told for number in going))
+        wait_until(lambda: all(f"slot stormy_{number}: its client has disconnected" in told for number in going))
     assert not [line for line in told if "error" in line or "refused" in line]
 
 

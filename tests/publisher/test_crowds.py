@@ -19,7 +19,8 @@ from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection_engine import build_connection
 from pgoutput_construct.wire.json_lines import Decoded, format_line
-from tests.publisher.asking import START, allowed, can_start, eventually, served, sqlstate
+from tests.postgres.shop import wait_until
+from tests.publisher.asking import START, allowed, can_start, served, sqlstate
 from tests.publisher.wire_client import WireClient
 
 pytestmark = pytest.mark.slow
@@ -47,9 +48,9 @@ def test_silent_clients_are_disconnected() -> None:
         mute.start(START.format("mute"))
         deaf.start(START.format("deaf"))
         assert sqlstate(mute.rest()[-1]) == "57P05"
-        assert eventually(lambda: allowed(publisher))
+        wait_until(lambda: allowed(publisher))
         other = open_.enter_context(WireClient(publisher.port, user="me", replication="database"))
-        assert eventually(lambda: can_start(other, "deaf"))
+        wait_until(lambda: can_start(other, "deaf"))
 
 
 def test_a_flood_of_connections() -> None:
@@ -60,7 +61,7 @@ def test_a_flood_of_connections() -> None:
             served(publisher)
         assert clients[0].query("SELECT 1") == [(b"1",)]
         clients[1].close()
-        assert eventually(lambda: allowed(publisher))
+        wait_until(lambda: allowed(publisher))
 
 
 def test_a_flood_of_silent_sockets() -> None:
@@ -77,7 +78,7 @@ def test_a_flood_of_silent_sockets() -> None:
             open_.enter_context(psycopg.connect(publisher.dsn, password="secret", connect_timeout=10))
         with pytest.raises(psycopg.OperationalError, match="too many clients already"):
             served(publisher, password="secret")
-        assert eventually(lambda: sum(each.is_open() for each in flood[::2]) <= 20)
+        wait_until(lambda: sum(each.is_open() for each in flood[::2]) <= 20)
         assert first.execute("SELECT 1").fetchone() == (1,)
 
 
@@ -100,7 +101,7 @@ def test_slow_readers_take_no_memory() -> None:
             assert isinstance(message, m.CopyData)
             received += len(message.data)
         clients[8].status(end)
-        assert eventually(lambda: (slot := publisher.slot("fast")) is not None and slot.confirmed == end)
+        wait_until(lambda: (slot := publisher.slot("fast")) is not None and slot.confirmed == end)
         assert tracemalloc.get_traced_memory()[1] < 20_000_000  # the stream is 8 MB, for each of them
         tracemalloc.stop()
 
@@ -137,7 +138,7 @@ def test_positions_survive_a_restart_and_a_crash(tmp_path: Path, ends: tuple[sig
             confirmed = 0x1000 * (number + 2)
             client.status(confirmed)
             if end == signal.SIGKILL:
-                assert eventually(lambda at=confirmed: json.loads(kept.read_text())["lasting"]["confirmed"] == at)
+                wait_until(lambda at=confirmed: json.loads(kept.read_text())["lasting"]["confirmed"] == at)
             else:
                 client.say(m.ClientCopyDone())
                 client.until(m.ReadyForQuery)

@@ -106,7 +106,7 @@ def _pg_recvlogical(dsn: str, slot: str, version: int, end: pgo.Lsn) -> list[byt
     options = {"proto_version": str(version), "publication_names": "shop"} | VERSIONS[version]
     given = [part for pair in options.items() for part in ("-o", "=".join(pair))]
     command = [program, "--dbname", dsn, "--slot", slot, "--start", "--no-loop", "--endpos", str(end), *given]
-    done = subprocess.run([*command, "--file", "-"], capture_output=True, timeout=60, check=False)
+    done = subprocess.run([*command, "--file", "-"], capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return [done.stdout]
 
@@ -158,7 +158,7 @@ def _run(client: Harness, folder: Path, dsn: str, *arguments: object) -> list[st
     server = [str(parts[name]) for name in ("host", "port", "user", "dbname")]
     program = str(folder / client.run[0]) if "/" in client.run[0] else client.run[0]
     command = [program, *client.run[1:], *server, *map(str, arguments)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -111,7 +111,7 @@ def listed(subscriber: Subscriber) -> list[str]:
 
 def eventually_rows(subscriber: Subscriber, table: str, expected: list[Any]) -> None:
     """Wait until a table has rows; raise AssertionError where it gets others."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while (found := subscriber.rows(table)) != expected and time.monotonic() < deadline:
         time.sleep(0.05)
     assert found == expected, subscriber.server.log[-3000:]

@@ -23,7 +23,7 @@ from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS
 from pgoutput_construct.wire.protocol import ReplicationOptions
 from pgoutput_construct.wire.types import Lsn
-from tests.publisher.asking import eventually
+from tests.postgres.shop import wait_until
 from tests.publisher.batches import Batch
 from tests.publisher.logs import frames_of
 from tests.publisher.reading import ABOUT, LAYOUT, payloads_of
@@ -164,7 +164,7 @@ def test_a_subscription_goes_on(server: EmbeddedServer, source: Source, tmp_path
                 feed = LogFeed(source.log)
                 with ThreadedPublisher(feed, Settings(slots_file=tmp_path / "slots.json")) as running:
                     subscriber.connect(running.dsn, "two_phase = true")
-                    assert eventually(partial(_is_prepared, target, left))
+                    wait_until(partial(_is_prepared, target, left))
                     subscriber.wait(feed.position)
                     subscriber.disable()
             for table in ("counted", "keyed"):

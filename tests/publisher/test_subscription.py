@@ -18,7 +18,7 @@ from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.testing.scripted_publisher import TestPublisher
 from pgoutput_construct.wire.messages import UNCHANGED
 from pgoutput_construct.wire.types import Lsn
-from tests.publisher.asking import eventually
+from tests.postgres.shop import wait_until
 from tests.publisher.subscriber import Subscriber, database
 
 pytestmark = pytest.mark.server
@@ -128,7 +128,7 @@ def test_a_subscription_is_altered(server18: EmbeddedServer, publisher: testing.
                 subscriber.enable()
             # That of a subscription is switched on when it begins again, for what is prepared from there on.
             subscriber.wait(publisher.commit([pairs.insert({"a": next(numbers), "b": "last"})]))
-            assert eventually(lambda: slot.two_phase)
+            wait_until(lambda: slot.two_phase)
             gid, xid = prepare()
             subscriber.wait(publisher.commit([pairs.insert({"a": next(numbers), "b": "between"})]))
             found.append(target.execute(is_prepared).fetchone() == (1,))
@@ -160,7 +160,7 @@ def test_a_subscriber_that_is_killed(server18: EmbeddedServer) -> None:
             for number in range(1, 6):
                 rows = range(1000 * number, 1000 * number + 1000)
                 end = publisher.commit([pairs.insert({"a": row, "b": "x" * 1000}) for row in rows])
-                assert eventually(lambda: target.execute(kill).fetchone() == (True,))
+                wait_until(lambda: target.execute(kill).fetchone() == (True,))
             subscriber.wait(end)
         finally:
             subscriber.unsubscribe()

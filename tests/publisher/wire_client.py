@@ -15,7 +15,7 @@ from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["WireClient"]
 
-_SECONDS = 60.0
+_SECONDS = 300.0
 
 
 class WireClient:

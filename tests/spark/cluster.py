@@ -33,7 +33,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
 _DEPLOY: Final = "org.apache.spark.deploy"
 _UNTIL_CLOSED: Final = '"$@" </dev/null & read -r _; kill $!; wait'
 """A process that ends when the one that started it does, however that ended: its standard input is closed then."""
-_SECONDS: Final = 60.0
+_SECONDS: Final = 300.0
 
 
 @contextmanager

@@ -166,9 +166,10 @@ def capturing(dsn: str, slot: str, publications: Sequence[str], directory: Path)
         yield catch_up
     finally:
         done.set()
-        thread.join(60)
+        thread.join(300)
     if errors:
         raise errors[0]
+    assert not thread.is_alive(), "the capture has not ended"
     with psycopg.connect(dsn, autocommit=True) as connection:
         emit_marker(connection, b"the end")
         end = current_lsn(connection)

@@ -26,7 +26,7 @@ def test_a_log_in_an_object_store(spark: Any, server18: EmbeddedServer, s3_addre
             with shop.capturing_process(limits=limits) as process:
                 shop.execute(*(f"INSERT INTO item VALUES ({key}, 'n {key}')" for key in range(first, first + 200)))
                 shop.execute(f"UPDATE item SET name = 'changed' WHERE id = {first + 7}")
-                wait_until(partial(_holds, s3_address, least), 60)
+                wait_until(partial(_holds, s3_address, least))
                 process.send_signal(signal.SIGKILL)
         shop.capture()
         before = ChangeLog(s3_address)

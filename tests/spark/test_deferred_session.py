@@ -144,14 +144,14 @@ def test_cancelling() -> None:
 
     def start() -> SparkSession:
         begun.set()
-        released.wait(60)
+        released.wait(300)
         return cast("SparkSession", _Session())
 
     session = DeferredSession(start, {})
     child = DeferredSession(session.opened, {}, session)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(child.opened)
-        assert begun.wait(60)
+        assert begun.wait(300)
         child.cancel()
         for each in (waiting.result, child.opened, session.opened):
             with pytest.raises(pgo.PgoutputError, match="it was interrupted"):

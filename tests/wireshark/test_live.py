@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.wire.trace import trace, trace_frame
 from tests.live.capture import MODES, Capture, emit_marker, slots, wait_for
+from tests.postgres.shop import wait_until
 from tests.wireshark.compared import assert_same
 from tests.wireshark.pcap import Said, write_pcap
 from tests.wireshark.relay import Relay, relay
@@ -100,10 +100,7 @@ def dumpcap(port: int, path: Path) -> Iterator[str]:
 
 
 def _wait_for_marker(path: Path) -> None:
-    deadline = time.monotonic() + 20
-    while MARKER not in path.read_bytes():
-        assert time.monotonic() < deadline, "the marker was not captured"
-        time.sleep(0.1)
+    wait_until(lambda: MARKER in path.read_bytes())
 
 
 def by_server(found: list[ShownMessage]) -> list[ShownMessage]:

@@ -63,7 +63,7 @@ def test_the_event_of_a_copy_has_its_visibility(source: Source, two_phase: bool)
         ),
         source.capturing(**options),
     ):
-        wait_until(lambda: len(_copies(source)) == 2, seconds=30)
+        wait_until(lambda: len(_copies(source)) == 2)
         for _ in range(3):
             snapshot(source.dsn, source.directory, ["a", "b"], handle_signals=False)
     source.capture(**options)
@@ -96,12 +96,12 @@ def test_a_copy_waits_for_the_stream(source: Source, ahead: None) -> None:
     source.capture()
     source.execute("ALTER PUBLICATION p ADD TABLE a")
     with source.capturing(), source.connect() as connection:
-        wait_until(lambda: _rows(source) == 2000, seconds=30)
+        wait_until(lambda: _rows(source) == 2000)
         time.sleep(1)
         source.execute("UPDATE a SET v = 0 WHERE id = 1")
         assert not _copies(source)
         connection.execute(_WAL.encode())
-        wait_until(lambda: bool(_copies(source)), seconds=30)
+        wait_until(lambda: bool(_copies(source)))
     source.capture()
     (copy,) = _copies(source)
     assert copy.visibility.place_lsn < copy.visibility.sees_until and not copy.visibility.contained
@@ -116,7 +116,7 @@ def test_a_capture_that_ends_before_the_copy_is_complete(source: Source, monkeyp
     with monkeypatch.context() as patched:
         patched.setattr(copier, "sees_until", lambda connection: Lsn(sees_until(connection) + _AHEAD))
         with source.capturing():
-            wait_until(lambda: _rows(source) == 2000, seconds=30)
+            wait_until(lambda: _rows(source) == 2000)
     assert not _copies(source)
     source.execute("DELETE FROM a WHERE id = 7")
     source.capture()

@@ -62,10 +62,10 @@ def test_partitions_that_are_never_sent(source: Source, via_root: bool, caplog: 
         wait_until(
             lambda: "was changed: it has foreign or unlogged partitions" in "\n".join(caplog.messages), seconds=30
         )
-        wait_until(lambda: len(lacks(source)) == 2, seconds=30)
+        wait_until(lambda: len(lacks(source)) == 2)
         assert "never replicated: public.away" in "\n".join(caplog.messages)
         source.execute("ALTER TABLE quick SET LOGGED", "INSERT INTO plain VALUES (2)")
-        wait_until(lambda: len(lacks(source)) == 1, seconds=30)
+        wait_until(lambda: len(lacks(source)) == 1)
     assert "a foreign table: capture it where its rows are" in lacks(source)[0]
     rows = {copy.name: copy.rows for copy in latest_copies(source.log().index).values()}
     assert rows == {"plain": 0, "root": 2} if via_root else {"plain": 0, "leaf": 1, "quick": 1}
@@ -331,13 +331,13 @@ def test_facts_that_precede_the_first_copy(source: Source, monkeypatch: pytest.M
     with source.capturing(status_interval=0.5):
         end = source.log().complete_lsn
         source.execute("INSERT INTO plain VALUES (1)")
-        wait_until(lambda: source.log().complete_lsn > end, seconds=30)
+        wait_until(lambda: source.log().complete_lsn > end)
         is_held.set()
         source.execute("CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)")
         source.execute("ALTER PUBLICATION p ADD TABLE later")
         time.sleep(1)
         is_held.clear()
-        wait_until(lambda: "later" in {copy.name for copy in latest_copies(source.log().index).values()}, seconds=30)
+        wait_until(lambda: "later" in {copy.name for copy in latest_copies(source.log().index).values()})
     index = source.log().index
     (copy,) = (copy for copy in latest_copies(index).values() if copy.name == "later")
     first, *_ = table_readings(index)[copy.relation_oid]
@@ -384,10 +384,10 @@ def test_a_table_whose_creation_is_not_committed(source: Source) -> None:
         writer.execute("INSERT INTO early SELECT i, repeat('x', 100) FROM generate_series(1, 5000) i")
         oid = writer.execute("SELECT 'early'::regclass::oid::bigint").fetchone()
         assert oid is not None
-        wait_until(lambda: oid[0] in source.log().index.entries("descriptions")["oid"].to_pylist(), seconds=30)
+        wait_until(lambda: oid[0] in source.log().index.entries("descriptions")["oid"].to_pylist())
         time.sleep(1)
         writer.commit()
-        wait_until(lambda: oid[0] in table_readings(source.log().index), seconds=30)
+        wait_until(lambda: oid[0] in table_readings(source.log().index))
         writer.execute("SELECT 1")
     assert not any(each.gone for readings in table_readings(source.log().index).values() for each in readings)
     assert [said.partition(":")[0] for said in lacks(source)] == ["the log has no snapshot of public.kept"]

@@ -97,7 +97,7 @@ def test_every_kind_of_table_under_writes(source: Source, workers: int) -> None:
     with source.writing(*WRITES):
         wait_until(lambda: source.connect().execute("SELECT count(*) > 1002 FROM keyless").fetchone() == (True,))
         with source.capturing(workers=workers):
-            wait_until(lambda: len(_copied(source)) == 9, seconds=60)
+            wait_until(lambda: len(_copied(source)) == 9)
     source.capture()
     source.check(COLUMNS, {"filtered": "id % 2 = 0"})
     odd = next(copy for copy in copies_of(source.log().index) if copy.name.startswith("Odd"))
@@ -254,7 +254,7 @@ def test_a_locked_table_delays_only_its_own_copy(
             )
             assert f"locked (ACCESS EXCLUSIVE): pid {holder.info.backend_pid}, user" in "\n".join(caplog.messages)
             holder.execute("COMMIT")
-            wait_until(lambda: sorted(_copied(source)) == ["a", "b", "b"], seconds=60)
+            wait_until(lambda: sorted(_copied(source)) == ["a", "b", "b"])
     source.check({"a": "id", "b": "id"})
 
 

@@ -242,8 +242,8 @@ SHORT: Final = {
     Case("branch", "iceberg", 1, Moment.AMID_COMMIT),
     Case("shared", "iceberg", 1, Moment.AFTER_INTENT),
 }
-"""Each producer that is quick, and each moment: the others are long. Those without Spark are killed at more moments in
-``test_killed_anywhere``.
+"""Each producer that is quick, and each moment but the first, at which nothing of a batch exists: the others are long.
+Those without Spark are killed at more moments in ``test_killed_anywhere``.
 """
 
 

@@ -169,7 +169,7 @@ def test_maintained_parts(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: p
 
 def _maintained_twice(spark: Any, shop: Shop, warehouse: Path, **options: Any) -> list[MaintenanceReport]:
     """Follow the log until a table was maintained twice; return what was done."""
-    done, end = list[MaintenanceReport](), time.monotonic() + 60
+    done, end = list[MaintenanceReport](), time.monotonic() + 300
     replicate(
         spark,
         shop.directory,
@@ -205,7 +205,7 @@ def test_an_idle_table(spark: Any, shop: Shop, tmp_path: Path) -> None:
 def test_what_is_still_retained(spark: Any, shop: Shop, tmp_path: Path) -> None:
     """It is removed later, though the table was maintained while its readers might still need it."""
     warehouse = tmp_path / "wh"
-    options: dict[str, Any] = {"tables": ["public.piece"], "grace": 3}
+    options: dict[str, Any] = {"tables": ["public.piece"], "grace": 8}
     replicate(spark, shop.directory, warehouse, **options)
     shop.execute("UPDATE piece SET note = 'new' WHERE id = 1")
     shop.capture()
