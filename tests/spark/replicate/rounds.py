@@ -1,8 +1,9 @@
-"""Rounds of changes of a live server, and its tables compared with a warehouse's."""
+"""Rounds of changes of a server, live or recorded, and its tables compared with a warehouse's."""
 
-from collections.abc import Collection, Iterable
+import shutil
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,7 @@ from pgoutput_construct.spark import open_log
 from tests.postgres.shop import Shop
 from tests.spark.differences import difference, stored_rows
 
-__all__ = ["ROUNDS", "TABLES", "check_equal", "open_differences"]
+__all__ = ["ROUNDS", "TABLES", "RecordedRounds", "check_equal", "open_differences", "record_rounds"]
 
 ROUNDS = (
     """
@@ -76,6 +77,26 @@ TABLES = (
     ("keyed", "endless", "whole", "added", "new_name", "idle"),
 )
 """The tables after each."""
+
+
+class RecordedRounds(NamedTuple):
+    """The log of a server after each round, and what its tables had then, by their full names."""
+
+    logs: tuple[Path, ...]
+    rows: tuple[Mapping[str, list[tuple[Any, ...]]], ...]
+
+
+def record_rounds(shop: Shop, rounds: Sequence[Sequence[str]], tables: Sequence[Collection[str]]) -> RecordedRounds:
+    """Run rounds of statements, and capture each; ``tables`` are those after each round, schema ``public`` left out."""
+    logs, rows = list[Path](), list[Mapping[str, list[tuple[Any, ...]]]]()
+    for number, (statements, names) in enumerate(zip(rounds, tables, strict=True)):
+        shop.execute(*statements)
+        shop.capture(snapshot=True)
+        logs.append(shutil.copytree(shop.directory, shop.directory.with_name(f"log {number}")))
+        with shop.connect() as connection:
+            found = {name: connection.execute(f"SELECT * FROM {name}".encode()).fetchall() for name in names}
+        rows.append({name if "." in name else f"public.{name}": each for name, each in found.items()})
+    return RecordedRounds(tuple(logs), tuple(rows))
 
 
 def check_equal(spark: Any, shop: Shop, warehouse: Path, names: Collection[str]) -> None:

@@ -32,6 +32,7 @@ from pgoutput_construct.spark._replicate import (
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
 from tests.spark.differences import stored_rows
+from tests.spark.replicate.rounds import RecordedRounds, record_rounds
 from tests.table_formats import ALL_FORMATS
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -113,27 +114,12 @@ DELETED: Final[Mapping[str, tuple[tuple[tuple[int, str], ...], ...]]] = {
 Row = tuple[Any, ...]
 
 
-class Script(NamedTuple):
-    """The log of a server after each round, and what its tables had then."""
-
-    logs: tuple[Path, ...]
-    rows: tuple[Mapping[str, list[Row]], ...]
-
-
 @pytest.fixture(scope="module")
-def script(server18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Script:
+def script(server18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> RecordedRounds:
     """The rounds, recorded once."""
-    directory, logs, rows = tmp_path_factory.mktemp("script"), list[Path](), list[Mapping[str, list[Row]]]()
     names = [*(name.removeprefix("public.") for name in ENDED), "a.orders", "b.orders", "c.orders"]
-    with Shop.create(server18, "crashes", directory / "log") as shop:
-        for number, statements in enumerate(SCRIPT):
-            shop.execute(*statements)
-            shop.capture(snapshot=True)
-            logs.append(shutil.copytree(shop.directory, directory / f"log {number}"))
-            with shop.connect() as connection:
-                found = {name: connection.execute(f"SELECT id, v FROM {name}".encode()).fetchall() for name in names}
-            rows.append({name if "." in name else f"public.{name}": sorted(each) for name, each in found.items()})
-    return Script(tuple(logs), tuple(rows))
+    with Shop.create(server18, "crashes", tmp_path_factory.mktemp("script") / "log") as shop:
+        return record_rounds(shop, SCRIPT, [names] * len(SCRIPT))
 
 
 @dataclass(frozen=True)
@@ -269,7 +255,7 @@ def _cases() -> Iterator[Any]:
 class Replica:
     """A warehouse, the log that it is written from, and what the source had."""
 
-    def __init__(self, spark: Any, script: Script, directory: Path, way: Way, into: str) -> None:
+    def __init__(self, spark: Any, script: RecordedRounds, directory: Path, way: Way, into: str) -> None:
         """Take a directory, which does not exist yet."""
         self.spark, self.script, self.directory, self.way, self.into = spark, script, directory, way, into
         self.path, self.loaded = directory / "present" / "wh", directory / "loaded"
@@ -421,7 +407,9 @@ class Replica:
 
 
 @pytest.fixture(scope="module")
-def replicas(spark: Any, script: Script, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Replica]:
+def replicas(
+    spark: Any, script: RecordedRounds, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, str], Replica]:
     """Return a function that returns the warehouse of a way in a format."""
     directory = tmp_path_factory.mktemp("replicas")
     return cache(lambda way, into: Replica(spark, script, directory / f"{way}-{into}", WAYS[way], into))

@@ -9,11 +9,11 @@ import random
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn, cast
+from typing import Any, Final, NoReturn, cast
 
 import pytest
 
@@ -30,6 +30,7 @@ from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable
 from pgoutput_construct.spark.formats import _all_settings
 from tests.crashes import Killed
 from tests.postgres.shop import Shop
+from tests.spark.replicate.rounds import RecordedRounds, record_rounds
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
@@ -91,30 +92,11 @@ TABLES: Final = (FIRST, (FIRST | {"renamed"}) - {"gone"}, (FIRST | {"once"}) - {
 Rows = Counter[tuple[Any, ...]]
 
 
-class Script(NamedTuple):
-    """The log of a server after each round, and what its tables had then."""
-
-    logs: tuple[Path, ...]
-    rows: tuple[Mapping[str, Rows], ...]
-
-
 @pytest.fixture(scope="module")
-def script(server18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> Script:
+def script(server18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory) -> RecordedRounds:
     """The rounds, recorded once."""
-    directory, logs, rows = tmp_path_factory.mktemp("script"), list[Path](), list[Mapping[str, Rows]]()
-    with Shop.create(server18, "anywhere", directory / "log") as shop:
-        for number, statements in enumerate(SCRIPT):
-            shop.execute(*statements)
-            shop.capture(snapshot=True)
-            logs.append(shutil.copytree(shop.directory, directory / f"log {number}"))
-            with shop.connect() as connection:
-                rows.append(
-                    {
-                        name: Counter(connection.execute(f"SELECT * FROM {name}".encode()).fetchall())
-                        for name in TABLES[number]
-                    }
-                )
-    return Script(tuple(logs), tuple(rows))
+    with Shop.create(server18, "anywhere", tmp_path_factory.mktemp("script") / "log") as shop:
+        return record_rounds(shop, SCRIPT, TABLES)
 
 
 class Effects:
@@ -174,7 +156,7 @@ def _no_spark() -> NoReturn:
 class Replica:
     """A warehouse that is replicated without Spark, and the log that it is of."""
 
-    def __init__(self, script: Script, directory: Path, into: str, has_histories: bool) -> None:
+    def __init__(self, script: RecordedRounds, directory: Path, into: str, has_histories: bool) -> None:
         """Take a directory, in which there is nothing yet."""
         self.script, self.path, self.into, self.has_histories = script, directory / "wh", into, has_histories
         self.left_out = {"one", "two"} if has_histories else set[str]()
@@ -216,7 +198,8 @@ class Replica:
         assert present == {f"public.{name}" for name in TABLES[number] - self.left_out}
         for name in TABLES[number] - self.left_out:
             rows = lake.read(self.path, name, columns=["id", "name" if name == "item" else "v"])
-            assert Counter(tuple(row.values()) for row in rows.to_pylist()) == self.script.rows[number][name], name
+            expected = Counter(self.script.rows[number][f"public.{name}"])
+            assert Counter(tuple(row.values()) for row in rows.to_pylist()) == expected, name
         assert not self.has_histories or present <= self.histories().keys()
         there = {each.name for each in self.path.iterdir() if not each.name.startswith((".", "_"))}
         assert there == {*datasets} and not (self.path / STAGED).exists()
@@ -236,7 +219,7 @@ def _cases() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("into", "has_histories", "twice", "every"), [*_cases()])
 def test_each_change_of_a_file(
-    script: Script, tmp_path: Path, into: str, has_histories: bool, twice: bool, every: int
+    script: RecordedRounds, tmp_path: Path, into: str, has_histories: bool, twice: bool, every: int
 ) -> None:
     """Whichever is the last one of a batch; the next one, which may be killed, too, is of a log that has gone on."""
     replica, states = Replica(script, tmp_path, into, has_histories), [tmp_path / "none"]
