@@ -35,7 +35,6 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     entries_of,
     existing_files,
-    link_folder,
     remove_entries,
     remove_replaced,
 )
@@ -123,9 +122,6 @@ class DeltaSink(MergingSink):
             present = {_CHANGES: spark.conf.get(f"{_DEFAULTS}{_CHANGES.removeprefix('delta.')}", None) or ""}
         is_on = {**present, **self._wanted}.get(_CHANGES, "").lower() == "true"
         return DELTA_WITH_CHANGES if is_on else self.reserved
-
-    def prepare(self, spark: SparkSession) -> None:
-        """Do nothing: tables are found by their paths."""
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
         """Return the version in the latest commit of this program."""
@@ -390,18 +386,6 @@ class DeltaSink(MergingSink):
         mine = [each.version for each in self._commits(spark, dataset, _HISTORY) if each.metadata is not None]
         store, folder = self.warehouse.store, f"{dataset.directory}/{_LOG_FOLDER}"
         return remove_expired_entries(store, folder, before, max(mine)) if mine else 0
-
-    def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Return whether the store is local, and others have no files in ``directory``."""
-        return self.warehouse.is_local and self.existing(spark, with_values(dataset, directory=directory)) is None
-
-    def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Have the table in another directory by hard links: its log has no paths."""
-        return link_folder(self.warehouse.store, dataset.directory, directory)
-
-    def clear_moved(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove the directory."""
-        self.remove(spark, dataset)
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove the directory, its claim last: what an interruption leaves is known as ours."""

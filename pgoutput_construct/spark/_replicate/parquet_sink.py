@@ -46,7 +46,6 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     entries_of,
     existing_files,
-    link_folder,
     remove_replaced,
 )
 from pgoutput_construct.spark._replicate.merge_statement import (
@@ -117,9 +116,6 @@ class ParquetSink(MergingSink):
         self._mode, self.overwrites_few = options.mode, options.mode is not WriteMode.MERGE_ON_READ
         self.grace = options.grace
         self._codec = ""
-
-    def prepare(self, spark: SparkSession) -> None:
-        """Do nothing: every session has Parquet."""
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
         """Return the version in the note, which is written last."""
@@ -433,18 +429,6 @@ class ParquetSink(MergingSink):
     def _size(self, path: str) -> int:
         return sum(self.warehouse.store.files(path).values())
 
-    def remove(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove all parts."""
-        self.warehouse.store.remove(dataset.directory)
-
-    def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Return whether the store is local, and others have no files in ``directory``."""
-        return self.warehouse.is_local and self.existing(spark, replace(dataset, directory=directory)) is None
-
-    def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Have the parts in another directory by hard links."""
-        return link_folder(self.warehouse.store, dataset.directory, directory)
-
     def moved(self, dataset: Dataset, directory: str) -> Dataset:
         """Return a dataset with its parts in another directory."""
 
@@ -455,10 +439,6 @@ class ParquetSink(MergingSink):
         for name in _DIRECTORIES & details.keys():
             details[name] = {there(path): value for path, value in details[name].items()}
         return replace(dataset, directory=directory, details=details)
-
-    def clear_moved(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove the directory."""
-        self.warehouse.store.remove(dataset.directory)
 
     def recover(self, directory: str, noted: Dataset | None, batch: int) -> None:
         """Remove parts of later batches than that of the note: they are incomplete, or it would name them."""

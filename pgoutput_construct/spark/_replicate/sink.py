@@ -20,7 +20,7 @@ from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import POSITION
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
-from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, refusal
+from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, link_folder, refusal
 from pgoutput_construct.spark._replicate.reserved_names import ReservedNames
 from pgoutput_construct.spark._state.change_survey import KeyBounds
 from pgoutput_construct.spark._state.demands import Demand
@@ -302,8 +302,7 @@ class Sink(ABC):
         """Return the names of columns that a dataset cannot have, as it will be."""
         return self.reserved
 
-    @abstractmethod
-    def prepare(self, spark: SparkSession) -> None:
+    def prepare(self, spark: SparkSession) -> None:  # noqa: B027 - most find tables by their paths
         """Configure a session to find the tables; raise PgoutputError if it cannot be used for the format."""
 
     def read_for_replay(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
@@ -405,17 +404,18 @@ class Sink(ABC):
 
         It is asked before the move is announced: what an interrupted move has left in the other directory is removed.
         """
-        return False
+        return self.warehouse.is_local and self.existing(spark, replace(dataset, directory=directory)) is None
 
     def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
         """Move the data of a dataset to an unused directory; ``table_moves`` says when.
 
-        They may be in the former one, too, until ``clear_moved``: readers see them in the one that a note names.
+        They may be in the former one, too, until ``clear_moved``: readers see them in the one that a note names. Here
+        that one gets hard links to the files, none of which has the path of its directory.
 
         Returns:
             False where the store or the catalog cannot do it after all.
         """
-        return False
+        return link_folder(self.warehouse.store, dataset.directory, directory)
 
     def moved(self, dataset: Dataset, directory: str) -> Dataset:
         """Return a dataset as its note has it after it was moved to a directory."""
@@ -425,8 +425,10 @@ class Sink(ABC):
         """Return whether an interrupted move has taken the data to another directory, so that they are only there."""
         return False
 
-    def clear_moved(self, spark: SparkSession, dataset: Dataset) -> None:  # noqa: B027 - a catalog leaves nothing
-        """Remove what a move has left in the directory of a dataset, which is in another one."""
+    def clear_moved(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Remove what a move has left in the directory of a dataset, which is elsewhere; a catalog leaves nothing."""
+        if self.catalog is None:
+            self.remove(spark, dataset)
 
     def location_of(self, directory: str) -> str:
         """Return the directory that the data of a dataset are in, which several may share."""
@@ -453,9 +455,9 @@ class Sink(ABC):
         """Have no other thread write where a dataset is, while the block runs."""
         return nullcontext()
 
-    @abstractmethod
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove the data of a dataset, which need not exist."""
+        self.warehouse.store.remove(dataset.directory)
 
     def remove_unnoted(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove what is at the location of a dataset without a note, unless any of it is not of this warehouse."""
