@@ -105,12 +105,11 @@ class DeltaSink(MergingSink):
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written."""
-        super().__init__(warehouse)
+        super().__init__(warehouse, options)
         self.overwrites_few = options.mode is None
         vectors = {} if options.mode is None else {_VECTORS: str(options.mode is WriteMode.MERGE_ON_READ).lower()}
         self._wanted = {**vectors, **options.properties}
         """The properties that were asked for."""
-        self._partitions = options.partitions
 
     def reserved_in(self, spark: SparkSession, dataset: Dataset) -> ReservedNames:
         """Return the names that are reserved; more of them where the table has, or will have, the change data feed."""

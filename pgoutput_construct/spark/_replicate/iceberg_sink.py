@@ -120,8 +120,7 @@ class IcebergSink(MergingSink):
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written; without a catalog it is of files there (``type=hadoop``)."""
-        super().__init__(warehouse)
-        self.catalog, self._partitions = options.catalog, options.partitions
+        super().__init__(warehouse, options)
         mode = options.mode or WriteMode.MERGE_ON_READ
         self.overwrites_few = options.mode is None
         self._new_properties = {**_DEFAULTS, **dict.fromkeys(_MODES, str(mode)), **options.properties}

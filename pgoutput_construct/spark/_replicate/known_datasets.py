@@ -262,7 +262,7 @@ class KnownDatasets:
 
     def _is_alone(self, dataset: Dataset) -> bool:
         """Return whether the location of a dataset is that of no other one, by a name that differs in case."""
-        if self._sink.is_shared:  # of a location, the rows of one schema are removed
+        if self._sink.schema_column:  # of a location, the rows of one schema are removed
             return True
         mine = self._sink.location_of(dataset.directory)
         others = (name for name in self.datasets if self._sink.location_of(name) != mine)
@@ -322,13 +322,13 @@ class KnownDatasets:
                 del self.datasets[dataset.directory]
                 self._forget_location(dataset.directory)
                 continue
-            if not self._sink.is_shared:
+            if not self._sink.schema_column:
                 self._forget(dataset)
             try:
                 forget_missing(self._warehouse, dataset)
                 if is_alone:
                     self._sink.remove(self._spark, dataset)
-                if self._sink.is_shared:  # rows without a note would stay among those of others
+                if self._sink.schema_column:  # rows without a note would stay among those of others
                     self._forget(dataset)
                 self._forget_location(dataset.directory)
             except Exception as error:

@@ -112,7 +112,7 @@ class ParquetSink(MergingSink):
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written."""
-        super().__init__(warehouse)
+        super().__init__(warehouse, options)
         self._mode, self.overwrites_few = options.mode, options.mode is not WriteMode.MERGE_ON_READ
         self.grace = options.grace
         self._codec = ""

@@ -22,8 +22,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace as with_values
-from threading import RLock
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -33,7 +32,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.lake._directories import SHARED, STAGED
-from pgoutput_construct.lake._notes import Dataset, Warehouse
+from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
@@ -42,15 +41,7 @@ from pgoutput_construct.spark._replicate.delta_sink import CLAIM, DeltaSink, map
 from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, entries_of
 from pgoutput_construct.spark._replicate.iceberg_sink import VERSION_SETTING, WAREHOUSE_PROPERTY, IcebergSink
 from pgoutput_construct.spark._replicate.merge_statement import MergeStatements, is_widened, literal, merge_statements
-from pgoutput_construct.spark._replicate.sink import (
-    DEFAULT_OPTIONS,
-    FilesUse,
-    MergingSink,
-    NetChanges,
-    NewFiles,
-    Retention,
-    WriteOptions,
-)
+from pgoutput_construct.spark._replicate.sink import FilesUse, MergingSink, NetChanges, NewFiles, Retention
 
 _DECIMAL: Final = re.compile(r"decimal128\((\d+, -?\d+)\)")
 _KINDS: Final = {"int16": "smallint", "int32": "int", "int64": "bigint", "float": "float", "double": "double"}
@@ -77,21 +68,7 @@ class SharedTables(MergingSink):
     """What the formats share: several datasets in a table, by the column ``schema_column``."""
 
     alters = False  # a dataset whose columns change is replaced: others have them still
-    is_shared = True
-    schema_column = ""
-
-    def _share(self, options: WriteOptions) -> None:
-        """Take the column of the schema."""
-        self.schema_column = options.schema_column
-        self._locks: dict[str, RLock] = {}
-
-    def location_of(self, directory: str) -> str:
-        """Return the directory of the shared table."""
-        return directory.partition(SHARED)[0]
-
-    def exclusive(self, dataset: Dataset) -> AbstractContextManager[Any]:
-        """Have no other thread write into the shared table."""
-        return self._locks.setdefault(self.location_of(dataset.directory), RLock())
+    has_comments = has_keys = False
 
     def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
         """Return False: the dataset is replaced, and the column of the shared table altered with it."""
@@ -120,7 +97,7 @@ class SharedTables(MergingSink):
         """Replace the rows of the dataset in one commit; columns that the shared table lacks are added first."""
         adopted = self.check_location(spark, dataset, rows.schema) if before is None else None
         if adopted is not None:
-            self._drop(spark, dataset)
+            super().remove(spark, self._whole(dataset))
         self._check_columns(dataset, rows)
         if not self._has_table(spark, dataset):
             whole = T.StructType([T.StructField(self.schema_column, T.StringType()), *rows.schema])
@@ -164,15 +141,12 @@ class SharedTables(MergingSink):
                 self._merge(spark, table, within)
         return dataset
 
-    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
-        """Fail: ``replicate`` refuses histories with a column of the schema."""
-        raise PgoutputError(f"{dataset.version.table}: tables that schemas share have no histories")
-
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Delete the rows of the dataset in one commit; of the last one, remove the table."""
         with self.exclusive(dataset):
-            if not self._is_used_by_others(dataset):
-                self._drop(spark, dataset)
+            # A damaged note may be that of another dataset in the table.
+            if not (self.warehouse.readable_datasets()[1] or self._has_noted(dataset)):
+                super().remove(spark, self._whole(dataset))
             elif self._has_table(spark, dataset):
                 with self._committing(spark, None):
                     spark.sql(f"DELETE FROM {self._table_of(dataset)} WHERE {self._condition(dataset)}").collect()
@@ -181,10 +155,6 @@ class SharedTables(MergingSink):
         """Remove the rows of a dataset without a note, or the table; a table that is not of this warehouse stays."""
         with self.exclusive(dataset):
             super().remove_unnoted(spark, dataset)
-
-    def _is_used_by_others(self, dataset: Dataset) -> bool:
-        """Return whether another dataset is in the shared table, or may be: that of a damaged note."""
-        return bool(self.warehouse.readable_datasets()[1]) or self._has_noted(dataset)
 
     def _has_noted(self, dataset: Dataset) -> bool:
         """Return whether another dataset that has a note is in the shared table."""
@@ -209,7 +179,7 @@ class SharedTables(MergingSink):
         if not self.warehouse.existing_progress().done:
             location = self.location_of(dataset.directory)
             raise PgoutputError(f"{location}: its last batch is not complete: a table failed, or it was interrupted")
-        yield from self._maintain(spark, self._whole(dataset), retention)
+        yield from super().maintain(spark, self._whole(dataset), retention)
 
     def _whole(self, dataset: Dataset) -> Dataset:
         """Return the shared table of a dataset as if it were its own."""
@@ -332,17 +302,9 @@ class SharedTables(MergingSink):
     def _write_partition(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> None:
         """Replace the rows of the dataset in one commit."""
 
-    @abstractmethod
     def _merge(self, spark: SparkSession, table: str, statements: MergeStatements) -> None:
         """Run the statements of a merge."""
-
-    @abstractmethod
-    def _drop(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove the shared table, or what others have at its location; it need not exist."""
-
-    @abstractmethod
-    def _maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
-        """Maintain the shared table as the format does; the directory of the dataset is its own."""
+        spark.sql(statements.whole(table)).collect()
 
     def _can_alter_types(self, spark: SparkSession, dataset: Dataset) -> bool:
         """Return whether types of the shared table can be made wider."""
@@ -355,14 +317,6 @@ class SharedTables(MergingSink):
 
 class SharedIceberg(SharedTables, IcebergSink):
     """Tables of Iceberg that schemas share."""
-
-    has_comments = False
-    has_keys = False
-
-    def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
-        """Take the warehouse, and how tables are written."""
-        IcebergSink.__init__(self, warehouse, options)
-        self._share(options)
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return a table of the catalog that this warehouse did not create, or files at the location of a table."""
@@ -402,13 +356,7 @@ class SharedIceberg(SharedTables, IcebergSink):
 
     def _merge(self, spark: SparkSession, table: str, statements: MergeStatements) -> None:
         if not self._merge_in_parts(spark, table, statements):
-            spark.sql(statements.whole(table)).collect()
-
-    def _drop(self, spark: SparkSession, dataset: Dataset) -> None:
-        IcebergSink.remove(self, spark, self._whole(dataset))
-
-    def _maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
-        return IcebergSink.maintain(self, spark, dataset, retention)
+            super()._merge(spark, table, statements)
 
     def _stored(self, kind: T.DataType) -> str:
         return kind.simpleString().replace("smallint", "int")
@@ -416,13 +364,6 @@ class SharedIceberg(SharedTables, IcebergSink):
 
 class SharedDelta(SharedTables, DeltaSink):
     """Tables of Delta Lake that schemas share."""
-
-    has_comments = False
-
-    def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
-        """Take the warehouse, and how tables are written."""
-        DeltaSink.__init__(self, warehouse, options)
-        self._share(options)
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return the table, or the files, in a directory that has no claim of this package."""
@@ -467,15 +408,6 @@ class SharedDelta(SharedTables, DeltaSink):
     def _write_partition(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> None:
         writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", self._condition(dataset))
         writer.save(self._path(self._whole(dataset)))
-
-    def _merge(self, spark: SparkSession, table: str, statements: MergeStatements) -> None:
-        spark.sql(statements.whole(table)).collect()
-
-    def _drop(self, spark: SparkSession, dataset: Dataset) -> None:
-        DeltaSink.remove(self, spark, self._whole(dataset))
-
-    def _maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
-        return DeltaSink.maintain(self, spark, dataset, retention)
 
     def _can_alter_types(self, spark: SparkSession, dataset: Dataset) -> bool:
         return DeltaSink.can_widen(self, spark, self._whole(dataset))

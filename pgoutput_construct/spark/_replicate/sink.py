@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum, auto
+from threading import RLock
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._directories import SHARED
 from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import POSITION
@@ -276,19 +278,22 @@ class Sink(ABC):
     """The name of the format."""
     reserved: ReservedNames
     """The names of columns that its tables cannot have."""
-    catalog: str | None = None
-    """The catalog of the session that has the tables; None where they are in the warehouse."""
     grace: float = DEFAULT_OPTIONS.grace
     """For how many seconds replaced Parquet files are retained for their readers."""
-    is_shared: ClassVar[bool] = False
-    """Whether several datasets share one location: the rows of one are removed before its note."""
     has_comments: ClassVar[bool] = False
     """Whether tables and columns have comments."""
     has_keys: ClassVar[bool] = False
     """Whether tables say which columns identify a row."""
 
-    def __init__(self, warehouse: Warehouse) -> None:
+    def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
+        """Take the warehouse, and how tables are written."""
         self.warehouse = warehouse
+        self.catalog = options.catalog
+        """The catalog of the session that has the tables; None where they are in the warehouse."""
+        self.schema_column = options.schema_column
+        """The column that has the schema, where several datasets share one location: "" where none do."""
+        self._partitions = options.partitions
+        self._locks: dict[str, RLock] = {}
         self.naming = Naming()
         """The names of added columns in datasets whose tables have none of them themselves."""
         self.adopts = False
@@ -432,7 +437,7 @@ class Sink(ABC):
 
     def location_of(self, directory: str) -> str:
         """Return the directory that the data of a dataset are in, which several may share."""
-        return directory
+        return directory.partition(SHARED)[0]
 
     def ignores_case(self, spark: SparkSession) -> bool:
         """Return whether names of tables that differ in case alone are known to be one: by the file system here."""
@@ -453,7 +458,7 @@ class Sink(ABC):
 
     def exclusive(self, dataset: Dataset) -> AbstractContextManager[Any]:
         """Have no other thread write where a dataset is, while the block runs."""
-        return nullcontext()
+        return self._locks.setdefault(self.location_of(dataset.directory), RLock())
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove the data of a dataset, which need not exist."""
