@@ -23,9 +23,9 @@ Start reading at ``table_batches``.
 
 To add a format of tables:
 
-1. Write its sink: a ``MergingSink`` if changes can be merged into its tables (most of ``merge_statement`` is then
-   shared), else a ``Sink``. Its docstrings say what a format has to promise; the version of a dataset must be written
-   in the same commit as its rows.
+1. Write its ``Sink``, whose docstrings say what a format has to promise; the version of a dataset must be written in
+   the same commit as its rows. Of ``merge_statement`` most is shared; a format whose tables can only be replaced says
+   so by ``can_merge``.
 2. Add it to ``sinks.open_sink``, its jars and session settings to ``FORMATS`` in ``spark/formats.py``, and its name to
    ``TABLE_FORMATS`` in ``cli/_options.py``, which commands, fault runs and benchmarks use.
 3. Add it to the parameters ``into`` of ``tests/spark/replicate``, and to ``WAYS`` of ``test_crashes`` there, and run

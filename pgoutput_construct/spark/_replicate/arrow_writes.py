@@ -45,9 +45,9 @@ from pgoutput_construct.spark._replicate.sink import (
     TINY,
     DeletesFile,
     FilesUse,
-    MergingSink,
     NewFiles,
     PresentFile,
+    Sink,
     most_rows,
 )
 from pgoutput_construct.spark._replicate.small_tables import (
@@ -135,7 +135,7 @@ class ProducedFiles:
 
 def produce(
     log: OpenLog,
-    sink: MergingSink,
+    sink: Sink,
     sessions: SparkSessions,
     steps: Sequence[TableStep],
     staged: StagedChanges,
@@ -183,7 +183,7 @@ def produce(
 
 
 def _prepared(
-    log: OpenLog, spark: SparkSession, sink: MergingSink, step: TableStep, table: SmallTable, summary: ChangeSummary
+    log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, table: SmallTable, summary: ChangeSummary
 ) -> tuple[FilesUse, NewFiles, bool] | None:
     """Return how files become part of a table, and whether rows before are found by key; None where Spark writes."""
     before, dataset = step.before if step.mode is UpdateMode.CHANGED else None, step.dataset
@@ -216,7 +216,7 @@ def _prepared(
     return None
 
 
-def _size(spark: SparkSession, sink: MergingSink, staged: StagedChanges, writes: Sequence[ArrowWrite]) -> int | None:
+def _size(spark: SparkSession, sink: Sink, staged: StagedChanges, writes: Sequence[ArrowWrite]) -> int | None:
     """Return the bytes that tasks work on, by which they run here or in executors; None where only these can.
 
     The files that tables have are no reason to start Spark; nor to run a job of it, where tables are committed one by

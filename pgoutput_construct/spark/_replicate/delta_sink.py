@@ -49,11 +49,11 @@ from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
     PARTITIONS,
     FilesUse,
-    MergingSink,
     NetChanges,
     NewFiles,
     PresentFile,
     Retention,
+    Sink,
     WriteMode,
     WriteOptions,
     partition_fields,
@@ -94,7 +94,7 @@ _HISTORY: Final = 100
 """How many of the latest commits are searched for one of this program: others are of VACUUM or OPTIMIZE."""
 
 
-class DeltaSink(MergingSink):
+class DeltaSink(Sink):
     """The version is in the metadata of the commit that wrote it."""
 
     format = "delta"

@@ -45,12 +45,12 @@ from pgoutput_construct.spark._replicate.sink import (
     TINY,
     DeletesFile,
     FilesUse,
-    MergingSink,
     NetChanges,
     NewFiles,
     PartitionField,
     PresentFile,
     Retention,
+    Sink,
     WriteMode,
     WriteOptions,
     partition_fields,
@@ -109,7 +109,7 @@ _REWRITES: Final = {
 """Iceberg's procedures that put small files together, each with its options."""
 
 
-class IcebergSink(MergingSink):
+class IcebergSink(Sink):
     """The version is a property of the snapshot that wrote it."""
 
     format = "iceberg"

@@ -60,11 +60,11 @@ from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
     DeletesFile,
     FilesUse,
-    MergingSink,
     NetChanges,
     NewFiles,
     PresentFile,
     Retention,
+    Sink,
     WriteMode,
     WriteOptions,
 )
@@ -101,7 +101,7 @@ _ROWS_OF_FILE: Final = 1 << 40
 """More than a file has."""
 
 
-class ParquetSink(MergingSink):
+class ParquetSink(Sink):
     """The note is the table: readers see the parts that it names; replaced ones are retained for a while."""
 
     format = "parquet"

@@ -41,7 +41,7 @@ from pgoutput_construct.spark._replicate.delta_sink import CLAIM, DeltaSink, map
 from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, entries_of
 from pgoutput_construct.spark._replicate.iceberg_sink import VERSION_SETTING, WAREHOUSE_PROPERTY, IcebergSink
 from pgoutput_construct.spark._replicate.merge_statement import MergeStatements, is_widened, literal, merge_statements
-from pgoutput_construct.spark._replicate.sink import FilesUse, MergingSink, NetChanges, NewFiles, Retention
+from pgoutput_construct.spark._replicate.sink import FilesUse, NetChanges, NewFiles, Retention, Sink
 
 _DECIMAL: Final = re.compile(r"decimal128\((\d+, -?\d+)\)")
 _KINDS: Final = {"int16": "smallint", "int32": "int", "int64": "bigint", "float": "float", "double": "double"}
@@ -64,7 +64,7 @@ def schema_of(dataset: Dataset) -> str:
     return name
 
 
-class SharedTables(MergingSink):
+class SharedTables(Sink):
     """What the formats share: several datasets in a table, by the column ``schema_column``."""
 
     alters = False  # a dataset whose columns change is replaced: others have them still

@@ -284,6 +284,18 @@ class Sink(ABC):
     """Whether tables and columns have comments."""
     has_keys: ClassVar[bool] = False
     """Whether tables say which columns identify a row."""
+    alters: ClassVar[bool] = True
+    """Whether changes may come with other columns."""
+    overwrites_few: bool = False
+    """Whether small tables are written in Arrow (``arrow_writes``), rather than by a MERGE of Spark."""
+    few_rows: ClassVar[int | None] = None
+    """The most rows of such a table, None where they are not counted;"""
+    few_bytes: ClassVar[int] = 0
+    """the most bytes of its files,"""
+    history_bytes: ClassVar[int] = 0
+    """and of those of a history that is overwritten: a merge leaves files whose rows have all ended."""
+    key_bytes: ClassVar[int] = 0
+    """The most bytes of a table whose rows are found by key, where files say which rows of others are gone."""
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written."""
@@ -519,50 +531,32 @@ class Sink(ABC):
 
     def with_most_rows(self, dataset: Dataset, most: int | None) -> Dataset:
         """Return a dataset whose note says how many rows it has at most, where that decides how it is written."""
-        return dataset
+        others = {name: each for name, each in dataset.details.items() if name != MOST_ROWS}
+        is_needed = self.overwrites_few and self.few_rows is not None and most is not None
+        return replace(dataset, details={**others, MOST_ROWS: most} if is_needed else others)
 
     def is_small(self, dataset: Dataset) -> bool:
         """Return whether a dataset is small; False unless a format can tell."""
         return False
-
-
-class MergingSink(Sink):
-    """A format whose tables changes can be merged into; others are replaced."""
-
-    alters: ClassVar[bool] = True
-    """Whether changes may come with other columns."""
-    overwrites_few: bool = False
-    """Whether small tables are written in Arrow (``arrow_writes``), rather than by a MERGE of Spark."""
-    few_rows: ClassVar[int | None] = None
-    """The most rows of such a table, None where they are not counted;"""
-    few_bytes: ClassVar[int] = 0
-    """the most bytes of its files,"""
-    history_bytes: ClassVar[int] = 0
-    """and of those of a history that is overwritten: a merge leaves files whose rows have all ended."""
-    key_bytes: ClassVar[int] = 0
-    """The most bytes of a table whose rows are found by key, where files say which rows of others are gone."""
-
-    def with_most_rows(self, dataset: Dataset, most: int | None) -> Dataset:
-        """Return a dataset whose note says how many rows it has at most, where that decides how it is written."""
-        others = {name: each for name, each in dataset.details.items() if name != MOST_ROWS}
-        is_needed = self.overwrites_few and self.few_rows is not None and most is not None
-        return replace(dataset, details={**others, MOST_ROWS: most} if is_needed else others)
 
     def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
         """Return whether the types of columns can be made wider without writing rows."""
         return self.alters
 
     def can_merge(self, dataset: Dataset) -> bool:
-        """Return whether changes can be merged into a dataset as it will be: it has what it is partitioned by."""
+        """Return whether changes can be merged into a dataset as it will be: it has what it is partitioned by.
+
+        False of a format whose tables can only be replaced: it has no ``merge``, ``append`` and ``record``.
+        """
         fields = map(PartitionField.parse, dataset.details.get(PARTITIONS, ()))
         return {each.column for each in fields} <= self._names_in(dataset)
 
     def _names_in(self, dataset: Dataset) -> set[str]:
-        """Return the names of the columns that a dataset will have."""
-        naming = self.naming_of(dataset)
-        return {*dataset.version.shape.current, *map(naming.added_name, naming.added)}
+        """Return the names of the columns that a dataset will have: of a history dropped ones, too."""
+        naming, shape = self.naming_of(dataset), dataset.version.shape
+        own = shape.columns if dataset.is_history else shape.current
+        return {*own, *map(naming.added_name, naming.added)}
 
-    @abstractmethod
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge net changes into a dataset, in one commit. Return it with its details.
 
@@ -571,8 +565,8 @@ class MergingSink(Sink):
             dataset: The dataset as it will be.
             changes: The net changes.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Add rows to a dataset, in one commit, without reading it. Return it with its details.
 
@@ -581,6 +575,7 @@ class MergingSink(Sink):
             dataset: The dataset as it will be, with the columns that it has.
             rows: The rows, under the names of datasets.
         """
+        raise NotImplementedError
 
     def overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Replace all rows of a dataset, in one commit; its columns stay. Return it with its details.
@@ -596,7 +591,6 @@ class MergingSink(Sink):
         """Set what makes reading and writing few rows cheaper in a session, while the block runs."""
         return nullcontext()
 
-    @abstractmethod
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Put rows of a history into a dataset, in one commit: those that exist have ended. Return it with its details.
 
@@ -605,3 +599,4 @@ class MergingSink(Sink):
             dataset: The dataset as it will be.
             rows: The rows that are new, or have ended (``history``).
         """
+        raise NotImplementedError

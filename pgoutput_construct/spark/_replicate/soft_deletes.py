@@ -41,7 +41,7 @@ from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_pa
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, STATE, with_renamed_columns
-from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Sink
+from pgoutput_construct.spark._replicate.sink import NetChanges, Sink
 from pgoutput_construct.spark._replicate.staging import StagedRows
 from pgoutput_construct.spark._replicate.table_history import END, intervals_after
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
@@ -95,7 +95,6 @@ class SoftWrite:
 
         They are stored first: Iceberg merges no rows that are made of those in the table (``IcebergSink.record``).
         """
-        assert isinstance(self.sink, MergingSink)
         live = self.sink.read_for_replay(self.spark, before)
         rows = self._last_rows(self._intervals(live)).withColumns(_of_net_changes())
         folder = f"{STAGED}/{self.step.dataset.directory}{_FOLDER}"

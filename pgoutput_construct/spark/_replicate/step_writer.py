@@ -24,7 +24,7 @@ from pgoutput_construct.spark._replicate.new_rows import (
     least_new_rows,
     new_rows_summary,
 )
-from pgoutput_construct.spark._replicate.sink import MergingSink, Sink, most_rows
+from pgoutput_construct.spark._replicate.sink import Sink, most_rows
 from pgoutput_construct.spark._replicate.staging import (
     ChangeRequest,
     StagedChanges,
@@ -136,7 +136,7 @@ class StepWriter:
 
     def _produced(self, steps: Sequence[TableStep], staged: StagedChanges) -> dict[str, ProducedFiles]:
         """Write the files of small tables, where the format has these written in Arrow; return them by directory."""
-        if not (isinstance(self._sink, MergingSink) and self._sink.overwrites_few):
+        if not self._sink.overwrites_few:
             return {}
         try:
             found = produce(self._log, self._sink, self._sessions, steps, staged, self._on_missing)

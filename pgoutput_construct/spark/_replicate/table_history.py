@@ -34,7 +34,7 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.dataset_columns import HISTORY, ROW_KEY, with_renamed_columns
 from pgoutput_construct.spark._replicate.merge_statement import is_widened
-from pgoutput_construct.spark._replicate.sink import MergingSink, Sink, most_rows
+from pgoutput_construct.spark._replicate.sink import Sink, most_rows
 from pgoutput_construct.spark._replicate.staging import StagedRows
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
@@ -93,12 +93,11 @@ def _write_into(
 ) -> Dataset:
     """Write rows into an existing history."""
     kinds = [(each.dataType, rows.schema[each.name].dataType) for each in there.schema if each.name in rows.columns]
-    can_widen = isinstance(sink, MergingSink) and sink.alters
-    is_same = all(was == now or (can_widen and is_widened(was, now)) for was, now in kinds)
+    is_same = all(was == now or (sink.alters and is_widened(was, now)) for was, now in kinds)
     is_here, has_room = before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
     naming = sink.naming_of(step.dataset)
     can_record = is_same and is_here and not step.has_defaults and not step.renamed and naming == sink.naming_of(before)
-    if isinstance(sink, MergingSink) and can_record and (sink.alters or has_room):
+    if can_record and sink.can_merge(step.dataset) and (sink.alters or has_room):
         return sink.record(spark, step.dataset, naming.for_dataset(rows))
     together = _with_replaced_rows(with_defaults(there, table), rows)
     return sink.replace(spark, step.dataset, naming.for_dataset(together), step.replaced)

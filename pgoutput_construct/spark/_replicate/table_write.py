@@ -28,7 +28,7 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.new_rows import NewRows
-from pgoutput_construct.spark._replicate.sink import FilesUse, MergingSink, NetChanges, Sink, most_rows
+from pgoutput_construct.spark._replicate.sink import FilesUse, NetChanges, Sink, most_rows
 from pgoutput_construct.spark._replicate.small_tables import SmallTable, tables_lacking_rows
 from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
 from pgoutput_construct.spark._replicate.staging import StagedRows
@@ -96,7 +96,7 @@ def write_table(
     before = without_other_key(spark, sink, before, log.table(step.table))
     step = with_values(step, dataset=with_values(step.dataset, details=before.details))
     obstacle = _obstacle(log, spark, sink, step, before)
-    if isinstance(sink, MergingSink) and naming == sink.naming_of(before) and sink.can_merge(step.dataset):
+    if naming == sink.naming_of(before) and sink.can_merge(step.dataset):
         changed = _changed_dataset(log, spark, sink, step, changes, before, on_missing, can_merge=not obstacle)
         if changed is not None:
             return WrittenTable(changed)
@@ -123,8 +123,7 @@ def appends_new_rows(log: OpenLog, sink: Sink, step: TableStep, summary: ChangeS
     before = None if step.mode is UpdateMode.WRITTEN else step.before
     if before is None:
         return _begins_with_inserts(log, step, summary)
-    is_merging = isinstance(sink, MergingSink) and sink.can_merge(step.dataset)
-    is_same = is_merging and sink.naming_of(step.dataset) == sink.naming_of(before)
+    is_same = sink.can_merge(step.dataset) and sink.naming_of(step.dataset) == sink.naming_of(before)
     return is_same and can_append(log, step, before.version, summary)
 
 
@@ -159,7 +158,6 @@ def write_new_rows(log: OpenLog, spark: SparkSession, sink: Sink, step: TableSte
         frame = commented(naming.for_dataset(rows.frame(spark)), comments)
         done = sink.replace(spark, step.dataset, frame, step.replaced)
     else:
-        assert isinstance(sink, MergingSink)
         done = sink.append(spark, step.dataset, naming.for_dataset(rows.frame(spark)))
     added = rows.summary.changes
     return sink.with_most_rows(done, added if before is None else most_rows(before, added))
@@ -171,7 +169,7 @@ def _write_soft_table(work: SoftWrite) -> WrittenTable:
     if before is None:
         return WrittenTable(work.written())
     reason, naming = _obstacle(log, work.spark, sink, step, before), sink.naming_of(step.dataset)
-    if isinstance(sink, MergingSink) and naming == sink.naming_of(before) and sink.can_merge(step.dataset):
+    if naming == sink.naming_of(before) and sink.can_merge(step.dataset):
         # A key that is inserted may be that of a deleted row.
         if not log.table(step.table).key_columns and can_append(log, step, before.version, changes.summary):
             rows = _inserted_rows(log, step.table, changes).withColumn(DELETED_AT, F.lit(None).cast("timestamp"))
@@ -184,7 +182,7 @@ def _write_soft_table(work: SoftWrite) -> WrittenTable:
 def _changed_dataset(
     log: OpenLog,
     spark: SparkSession,
-    sink: MergingSink,
+    sink: Sink,
     step: TableStep,
     changes: StagedRows,
     before: Dataset,
@@ -210,9 +208,7 @@ def _changed_dataset(
     return None
 
 
-def _overwritten(
-    spark: SparkSession, sink: MergingSink, step: TableStep, before: Dataset, few: SmallTable
-) -> Dataset | None:
+def _overwritten(spark: SparkSession, sink: Sink, step: TableStep, before: Dataset, few: SmallTable) -> Dataset | None:
     """Overwrite a table of few rows, which Spark reads and writes; return its dataset, None for a merge."""
     store = sink.warehouse.store
     changes = few.read_changes(store) if sink.overwrites_few and reaches_files(spark, store) else None
@@ -243,7 +239,7 @@ def _overwritten(
 def _obstacle(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, before: Dataset) -> str:
     """Return why changes cannot be merged into a dataset, as far as is known without reading it; "" if they can."""
     was, shape = before.version.shape, step.dataset.version.shape
-    if not isinstance(sink, MergingSink) or sink.naming_of(step.dataset) != sink.naming_of(before):
+    if sink.naming_of(step.dataset) != sink.naming_of(before):
         return "its metadata columns have other names"
     if not sink.can_merge(step.dataset):
         return "a former partition column was dropped"
