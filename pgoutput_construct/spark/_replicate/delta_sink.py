@@ -5,9 +5,9 @@ import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import replace as with_values
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -60,7 +60,6 @@ from pgoutput_construct.spark._replicate.sink import (
 )
 from pgoutput_construct.spark._replicate.table_comments import comment_statements
 
-_COMMIT_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 _LOG: Final = logging.getLogger("pgoutput_construct")
 _MAPPING: Final = "delta.columnMapping."
 _MAPPED: Final = {f"{_MAPPING}mode": "name"}
@@ -80,7 +79,6 @@ _FILE_BYTES: Final = 1 << 27
 _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """By default 10,000, for object stores with as many directories."""
 _RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
-_PROJECTIONS: Final = "spark.sql.codegen.factoryMode"
 _DETAIL: Final = "mapped_columns"
 _LOG_FOLDER: Final = "_delta_log"
 _ENTRY: Final = re.compile(r"(\d{20})\.(?:json|crc|checkpoint\.(?:.+\.)?(?:parquet|json))")
@@ -100,7 +98,11 @@ class DeltaSink(Sink):
     format = "delta"
     reserved = DELTA
     has_comments = True
+    commit_setting = "spark.databricks.delta.commitInfo.userMetadata"
     few_rows, few_bytes, history_bytes = 1 << 18, 1 << 24, 1 << 20  # a merge would write these files again, too
+    # Projections are interpreted: tasks with Delta Lake's own log would generate code for each, of structs of all its
+    # actions, as long for a table of ten rows.
+    few_rows_settings = MappingProxyType({"spark.sql.codegen.factoryMode": "NO_CODEGEN"})
     alters = False  # columns cannot be dropped without column mapping, which few readers know
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
@@ -311,13 +313,6 @@ class DeltaSink(Sink):
         """Overwrite in one commit."""
         return self._save(spark, dataset, rows, "overwrite")
 
-    def for_few_rows(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """Interpret projections while the block runs: tasks with Delta Lake's own log would generate code for each.
-
-        The code is of structs of all its actions, and is as long for a table of ten rows.
-        """
-        return session_settings(spark, {_PROJECTIONS: "NO_CODEGEN"})
-
     def _save(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, mode: str) -> Dataset:
         writer = rows.write.format("delta").mode(mode)
         writer.option("userMetadata", self.warehouse.commit_text(dataset.version)).save(self._path(dataset))
@@ -333,10 +328,6 @@ class DeltaSink(Sink):
         ):
             spark.sql(statement).collect()
         return dataset
-
-    def _committing(self, spark: SparkSession, version: Version) -> AbstractContextManager[None]:
-        """Have the commits of a session a version while the block runs: a later one, such as ALTER TABLE, has none."""
-        return session_settings(spark, {_COMMIT_METADATA: self.warehouse.commit_text(version)})
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Put small files together (OPTIMIZE), and remove those of expired versions (VACUUM), as well as their commits.
@@ -367,7 +358,7 @@ class DeltaSink(Sink):
         """
         # The check is for other writers: there are none. VACUUM lists a table in as many tasks as _LISTING has.
         settings = {_RETENTION_CHECK: "false", _LISTING: "16", _LEAST_FILE: str(_FILE_BYTES)}
-        settings[_COMMIT_METADATA] = self.warehouse.commit_text(version)
+        settings[self.commit_setting] = self.warehouse.commit_text(version)
         with session_settings(spark, settings):
             for row in spark.sql(f"OPTIMIZE {self._table(dataset)}").collect():
                 yield "files added", row["metrics"]["numFilesAdded"]

@@ -60,8 +60,6 @@ from pgoutput_construct.spark._replicate.table_comments import comment_statement
 _PROPERTY: Final = "pgoutput.version"
 WAREHOUSE_PROPERTY: Final = "pgoutput.warehouse"
 """The property of a table that says whose it is."""
-VERSION_SETTING: Final = f"spark.sql.iceberg.snapshot-property.{_PROPERTY}"
-"""The setting of a session whose value the snapshots that it writes have."""
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
 _FORMER: Final = "former"
 """Where a note has the directories that a table had before it was renamed."""
@@ -116,6 +114,7 @@ class IcebergSink(Sink):
     reserved = ICEBERG
     has_comments = True
     has_keys = True
+    commit_setting = f"spark.sql.iceberg.snapshot-property.{_PROPERTY}"
     few_rows, few_bytes, history_bytes, key_bytes = 1 << 15, 1 << 20, 1 << 20, 1 << 26
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
@@ -195,7 +194,7 @@ class IcebergSink(Sink):
         """Replace a table in one commit, with its columns; earlier snapshots stay readable."""
         adopted = self.check_location(spark, dataset, rows.schema) if before is None else None
         self._create_namespace(spark, dataset.directory)
-        spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
+        spark.conf.set(self.commit_setting, self.warehouse.commit_text(dataset.version))
         writer = rows.writeTo(self._table(dataset.directory))
         for name, value in self._new_properties.items():
             writer = writer.tableProperty(name, value)
@@ -373,7 +372,7 @@ class IcebergSink(Sink):
         with merge_statements(
             spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
         ) as statements:
-            spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
+            spark.conf.set(self.commit_setting, self.warehouse.commit_text(dataset.version))
             if not self._merge_in_parts(spark, table, statements, dataset.details.get(MOST_ROWS)):
                 spark.sql(statements.whole(table)).collect()
         return dataset
@@ -412,14 +411,14 @@ class IcebergSink(Sink):
     def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Append in one commit."""
         self._alter(spark, dataset)
-        spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
+        spark.conf.set(self.commit_setting, self.warehouse.commit_text(dataset.version))
         rows.writeTo(self._table(dataset.directory)).append()
         return dataset
 
     def overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Overwrite in one commit."""
         self._alter(spark, dataset)
-        spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
+        spark.conf.set(self.commit_setting, self.warehouse.commit_text(dataset.version))
         rows.writeTo(self._table(dataset.directory)).overwrite(F.lit(True))
         return dataset
 
@@ -438,7 +437,7 @@ class IcebergSink(Sink):
             with history_statement(
                 spark, table, self.read(spark, dataset), found, self.naming_of(dataset)
             ) as statement:
-                spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
+                spark.conf.set(self.commit_setting, self.warehouse.commit_text(dataset.version))
                 spark.sql(statement).collect()
         finally:
             self.warehouse.store.remove(folder)

@@ -20,7 +20,6 @@ rows:
 import re
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace as with_values
 from typing import Final
 from urllib.parse import unquote
@@ -36,10 +35,9 @@ from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
-from pgoutput_construct.spark._own_session import session_settings
 from pgoutput_construct.spark._replicate.delta_sink import CLAIM, DeltaSink, mapped_names
 from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, entries_of
-from pgoutput_construct.spark._replicate.iceberg_sink import VERSION_SETTING, WAREHOUSE_PROPERTY, IcebergSink
+from pgoutput_construct.spark._replicate.iceberg_sink import WAREHOUSE_PROPERTY, IcebergSink
 from pgoutput_construct.spark._replicate.merge_statement import MergeStatements, is_widened, literal, merge_statements
 from pgoutput_construct.spark._replicate.sink import FilesUse, NetChanges, NewFiles, Retention, Sink
 
@@ -148,8 +146,7 @@ class SharedTables(Sink):
             if not (self.warehouse.readable_datasets()[1] or self._has_noted(dataset)):
                 super().remove(spark, self._whole(dataset))
             elif self._has_table(spark, dataset):
-                with self._committing(spark, None):
-                    spark.sql(f"DELETE FROM {self._table_of(dataset)} WHERE {self._condition(dataset)}").collect()
+                spark.sql(f"DELETE FROM {self._table_of(dataset)} WHERE {self._condition(dataset)}").collect()
 
     def remove_unnoted(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove the rows of a dataset without a note, or the table; a table that is not of this warehouse stays."""
@@ -223,9 +220,8 @@ class SharedTables(Sink):
                 path = f"{self.warehouse.path}/{folder}"
                 rows.write.mode("overwrite").parquet(path)
                 rows = spark.read.schema(rows.schema).parquet(plain_path(path))
-            with self._committing(spark, None):
-                for statement in statements:
-                    spark.sql(statement)
+            for statement in statements:
+                spark.sql(statement)
             with self._committing(spark, dataset.version):
                 self._write_partition(spark, dataset, self._with_schema(spark, dataset, rows))
         finally:
@@ -291,10 +287,6 @@ class SharedTables(Sink):
         """Return the metadata of the latest commit with the version of the dataset's table; None for none."""
 
     @abstractmethod
-    def _committing(self, spark: SparkSession, version: Version | None) -> AbstractContextManager[None]:
-        """Have the commits of a session a version while the block runs."""
-
-    @abstractmethod
     def _create(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> None:
         """Create the shared table with the column of the schema, and those of a dataset."""
 
@@ -334,11 +326,6 @@ class SharedIceberg(SharedTables, IcebergSink):
 
     def _commit_of(self, spark: SparkSession, dataset: Dataset) -> str | None:
         return self._latest_commit(spark, self._table_of(dataset), dataset.version.table)
-
-    def _committing(self, spark: SparkSession, version: Version | None) -> AbstractContextManager[None]:
-        if version is None:
-            return nullcontext()
-        return session_settings(spark, {VERSION_SETTING: self.warehouse.commit_text(version)})
 
     def _create(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> None:
         self._create_namespace(spark, self.location_of(dataset.directory))
@@ -394,9 +381,6 @@ class SharedDelta(SharedTables, DeltaSink):
         mine = history.where(f"get_json_object(userMetadata, '$.table') = {literal(dataset.version.table)}")
         latest = mine.orderBy("version", ascending=False).select("userMetadata").first()
         return None if latest is None else str(latest[0])
-
-    def _committing(self, spark: SparkSession, version: Version | None) -> AbstractContextManager[None]:
-        return DeltaSink._committing(self, spark, version) if version else nullcontext()
 
     def _create(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> None:
         whole = self._whole(dataset)

@@ -4,10 +4,11 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum, auto
 from threading import RLock
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from pgoutput_construct.lake._directories import SHARED
 from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import POSITION
+from pgoutput_construct.spark._own_session import session_settings
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, link_folder, refusal
 from pgoutput_construct.spark._replicate.reserved_names import ReservedNames
@@ -284,6 +286,8 @@ class Sink(ABC):
     """Whether tables and columns have comments."""
     has_keys: ClassVar[bool] = False
     """Whether tables say which columns identify a row."""
+    commit_setting: ClassVar[str] = ""
+    """The setting of a session whose value its commits have; "" where it is the note that commits."""
     alters: ClassVar[bool] = True
     """Whether changes may come with other columns."""
     overwrites_few: bool = False
@@ -296,6 +300,8 @@ class Sink(ABC):
     """and of those of a history that is overwritten: a merge leaves files whose rows have all ended."""
     key_bytes: ClassVar[int] = 0
     """The most bytes of a table whose rows are found by key, where files say which rows of others are gone."""
+    few_rows_settings: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Settings of a session with which few rows are read and written at less cost."""
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written."""
@@ -476,6 +482,10 @@ class Sink(ABC):
         """Remove the data of a dataset, which need not exist."""
         self.warehouse.store.remove(dataset.directory)
 
+    def _committing(self, spark: SparkSession, version: Version) -> AbstractContextManager[None]:
+        """Have the commits of a session a version while the block runs: a later one, such as ALTER TABLE, has none."""
+        return session_settings(spark, {self.commit_setting: self.warehouse.commit_text(version)})
+
     def remove_unnoted(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove what is at the location of a dataset without a note, unless any of it is not of this warehouse."""
         there = self.existing(spark, dataset)
@@ -586,10 +596,6 @@ class Sink(ABC):
             rows: All of its rows, under the names of datasets.
         """
         return self.replace(spark, dataset, rows, dataset)
-
-    def for_few_rows(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """Set what makes reading and writing few rows cheaper in a session, while the block runs."""
-        return nullcontext()
 
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Put rows of a history into a dataset, in one commit: those that exist have ended. Return it with its details.

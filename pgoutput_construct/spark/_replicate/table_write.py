@@ -25,6 +25,7 @@ from pgoutput_construct.spark._log_view.added_columns import MARK, escaped
 from pgoutput_construct.spark._log_view.change_columns import POSITION, column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._own_session import session_settings
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.new_rows import NewRows
@@ -215,7 +216,7 @@ def _overwritten(spark: SparkSession, sink: Sink, step: TableStep, before: Datas
     # If its files could be written in Arrow, they are too many bytes, or a change needs a merge.
     if changes is None or sink.new_files(spark, step.dataset, few.stored_schema, before, FilesUse.OVERWRITE):
         return None
-    with sink.for_few_rows(spark):
+    with session_settings(spark, sink.few_rows_settings):
         there = sink.read_for_replay(spark, before)
         if {*there.columns} != {*few.schema.names}:
             return None
