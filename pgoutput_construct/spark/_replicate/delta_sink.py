@@ -232,16 +232,15 @@ class DeltaSink(Sink):
         entries = entries_of(self.warehouse.store, dataset.directory)
         if not entries or CLAIM in entries:
             return None
-        path = self._path(dataset)
         if not self._exists(dataset):
-            return existing_files(spark, self.warehouse.store, dataset.directory, path, entries, self.adopts)
+            return existing_files(spark, self.warehouse, dataset.directory, entries, self.adopts)
         try:
             is_ours = self.version(spark, dataset) is not None
         except ChangeLogError:  # the store does not answer
             raise
         except PgoutputError:  # metadata of a commit that are none of ours
             is_ours = False
-        return None if is_ours else ExistingTable(path, self.read(spark, dataset).schema)
+        return None if is_ours else ExistingTable(self._path(dataset), self.read(spark, dataset).schema)
 
     def _claim(self, spark: SparkSession, dataset: Dataset) -> None:
         """Write the claim of a new table before its first file, so that what an interruption leaves is known as ours.

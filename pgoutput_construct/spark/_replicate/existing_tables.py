@@ -12,6 +12,7 @@ from pyspark.sql import types as T  # noqa: N812 - as Spark's documentation has 
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 
 _REMEDY: Final = "drop or rename it, replicate to another location, or give --adopt (adopt=True) to replace it"
@@ -95,20 +96,20 @@ class ExistingTable(NamedTuple):
 
 
 def existing_files(
-    spark: SparkSession, store: LogStore, folder: str, path: str, entries: Iterable[str], lists: bool
+    spark: SparkSession, warehouse: Warehouse, folder: str, entries: Iterable[str], lists: bool
 ) -> ExistingTable:
     """Return what some entries of a folder are, which are no part of a table of the format.
 
     Args:
         spark: A session.
-        store: Where the folder is.
+        warehouse: Where the folder is.
         folder: Its name there.
-        path: Its path for Spark.
         entries: The names of the files and folders in it.
         lists: Whether to list the files, which takes long where there are many.
     """
-    names = tuple(sorted(entries))
-    return ExistingTable(path, columns_of_files(spark, path), names, files_below(store, folder, names) if lists else ())
+    names, path = tuple(sorted(entries)), f"{warehouse.path}/{folder}"
+    files = files_below(warehouse.store, folder, names) if lists else ()
+    return ExistingTable(path, columns_of_files(spark, path), names, files)
 
 
 def refusal(there: ExistingTable, wanted: T.StructType) -> PgoutputError:

@@ -304,9 +304,9 @@ class IcebergSink(Sink):
         if not self._own:
             return None
         folder = "/".join(self._names(dataset.directory))
-        path, others = f"{self.warehouse.path}/{folder}", entries_of(self.warehouse.store, folder) - _FOLDERS
+        others = entries_of(self.warehouse.store, folder) - _FOLDERS
         if others or any(map(_OF_CATALOG.match, self.warehouse.store.files(f"{folder}/metadata"))):
-            return existing_files(spark, self.warehouse.store, folder, path, others, self.adopts)
+            return existing_files(spark, self.warehouse, folder, others, self.adopts)
         return None
 
     @property

@@ -172,7 +172,7 @@ class ParquetSink(Sink):
         rows.write.mode("overwrite").parquet(f"{self.warehouse.path}/{self.path(dataset)}")
         if adopted is not None:
             remove_replaced(self.warehouse.store, dataset.directory, adopted)
-        return self.replaced(dataset, rows.schema, before)
+        return self.noted(dataset, rows.schema.jsonValue(), Parts(self.path(dataset)), before)
 
     def new_files(
         self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, use: FilesUse
@@ -221,29 +221,11 @@ class ParquetSink(Sink):
         """Return what is in the directory of a dataset and is not called as parts are."""
         entries = entries_of(self.warehouse.store, dataset.directory)
         others = [name for name in entries if not _PART.fullmatch(name)]
-        path = f"{self.warehouse.path}/{dataset.directory}"
-        return (
-            existing_files(spark, self.warehouse.store, dataset.directory, path, others, self.adopts)
-            if others
-            else None
-        )
+        return existing_files(spark, self.warehouse, dataset.directory, others, self.adopts) if others else None
 
     def path(self, dataset: Dataset) -> str:
         """Return the directory of the part that a dataset will have."""
-        return _path(dataset.directory, dataset.version.batch)
-
-    def replaced(
-        self, dataset: Dataset, schema: StructType, before: Dataset | None, path: str | None = None
-    ) -> Dataset:
-        """Return a dataset whose base is written; remove former parts whose grace is over.
-
-        Args:
-            dataset: The dataset as it will be.
-            schema: Its columns.
-            before: The dataset that is replaced, None for none.
-            path: The directory of the base, None for its usual one.
-        """
-        return self.noted(dataset, schema.jsonValue(), Parts(path or self.path(dataset)), before)
+        return f"{dataset.directory}/v{dataset.version.batch}"
 
     def noted(self, dataset: Dataset, schema: Any, parts: Parts, before: Dataset | None, grace: float = 0.0) -> Dataset:
         """Return a dataset with its parts; remove former ones whose grace is over.
@@ -493,7 +475,7 @@ class _PartFiles(NewFiles):
         """Return the dataset with its new part, and the positions that are deleted."""
         if self._parts is None or (self.deletes is not None and deletes is None):
             kinds = from_arrow_schema(self.schema, prefer_timestamp_ntz=True)
-            return self._sink.replaced(self._dataset, kinds, self._before, self.folder)
+            return self._sink.noted(self._dataset, kinds.jsonValue(), Parts(self.folder), self._before)
         changes, deleted = dict(self._parts.changes), dict(self._parts.deleted)
         changes |= {self.folder: sum(files.values())} if files else {}
         for path in {name.rpartition("/")[0] for name in deletes or ()}:
@@ -521,10 +503,6 @@ def first_merged(sizes: Sequence[int], positions: int, rows: int) -> int:
     while first > 0 and sizes[first - 1] <= sum(sizes[first:]):
         first -= 1
     return first
-
-
-def _path(directory: str, batch: int) -> str:
-    return f"{directory}/v{batch}"
 
 
 def _position_names(dataset: Dataset) -> tuple[str, ...]:
