@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -125,7 +125,7 @@ class IcebergSink(Sink):
         self._new_properties = {**_DEFAULTS, **dict.fromkeys(_MODES, str(mode)), **options.properties}
         self._asked = {**({} if options.mode is None else dict.fromkeys(_MODES, str(mode))), **options.properties}
         """What the caller asked for, which tables that exist get, too."""
-        self._altered = set[str]()
+        self.altered = set[str]()
         """The directories of tables that have what was asked for."""
         self._own = self.catalog is None
         self._known_identity = ""
@@ -211,7 +211,7 @@ class IcebergSink(Sink):
         writer.createOrReplace()
         if adopted is not None:
             remove_replaced(self.warehouse.store, "/".join(self._names(dataset.directory)), adopted)
-        self.written_whole(dataset)
+        self.altered.add(dataset.directory)
         kept = {name: each for name, each in dataset.details.items() if name == _FORMER}
         return with_values(dataset, details={**kept, **partitions})
 
@@ -445,7 +445,7 @@ class IcebergSink(Sink):
 
     def _alter(self, spark: SparkSession, dataset: Dataset) -> None:
         """Give a table that exists the properties that were asked for, once; a commit of its own if they differ."""
-        if dataset.directory in self._altered or not self._asked:
+        if dataset.directory in self.altered or not self._asked:
             return
         table = self._table(dataset.directory)
         present = self._properties(spark, table)
@@ -453,7 +453,7 @@ class IcebergSink(Sink):
         asked = {name: value for name, value in self._asked.items() if name not in kept}
         if changed := {name: value for name, value in asked.items() if present.get(name) != value}:
             self._set_properties(spark, table, changed)
-        self._altered.add(dataset.directory)
+        self.altered.add(dataset.directory)
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Rewrite small files and position deletes, expire snapshots, remove files that no snapshot has.
@@ -469,29 +469,20 @@ class IcebergSink(Sink):
         self._set_properties(spark, table, {_PROPERTY: self.warehouse.commit_text(version).encode().hex()})
         for procedure, options in _REWRITES.items():
             pairs = ", ".join(f"{literal(name)}, {literal(value)}" for name, value in options.items())
-            yield from self._call(spark, procedure, table, f"options => map({pairs})")
+            yield from _counts(self._call(spark, procedure, table, f"options => map({pairs})"))
         committed = spark.sql(f"SELECT unix_micros(committed_at) / 1e6 AS at FROM {table}.snapshots").collect()
         now = time.time()
         before = retention.expired_before([float(row["at"]) for row in committed], now)
-        yield from self._call(spark, "expire_snapshots", table, f"older_than => {_timestamp(before)}, retain_last => 1")
+        expired = f"older_than => {_timestamp(before)}, retain_last => 1"
+        yield from _counts(self._call(spark, "expire_snapshots", table, expired))
         if _FORMER in dataset.details:  # another program may have put a table with the former name there
             return
         orphans = f"older_than => {_timestamp(now - retention.orphan_age)}"
-        found = spark.sql(
-            f"CALL {quoted(self._catalog)}.system.remove_orphan_files(table => {literal(table)}, {orphans})"
-        )
-        yield "orphan files removed", found.count()
+        yield "orphan files removed", self._call(spark, "remove_orphan_files", table, orphans).count()
 
-    def _call(self, spark: SparkSession, procedure: str, table: str, arguments: str) -> Iterator[tuple[str, int]]:
-        """Call a procedure of Iceberg; yield the counts of its result that are not 0."""
-        for row in self._rows(spark, procedure, table, arguments):
-            for name, number in row.asDict().items():
-                if number:
-                    yield name.replace("_", " ").removesuffix(" count"), int(number)
-
-    def _rows(self, spark: SparkSession, procedure: str, table: str, arguments: str) -> list[Row]:
-        call = f"CALL {quoted(self._catalog)}.system.{procedure}(table => {literal(table)}, {arguments})"
-        return spark.sql(call).collect()
+    def _call(self, spark: SparkSession, procedure: str, table: str, arguments: str) -> DataFrame:
+        """Call a procedure of Iceberg; return its result."""
+        return spark.sql(f"CALL {quoted(self._catalog)}.system.{procedure}(table => {literal(table)}, {arguments})")
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Drop the table, with its files; in a warehouse also those that an interruption has left without metadata."""
@@ -505,10 +496,6 @@ class IcebergSink(Sink):
         store.delete(f"{folder}/metadata/version-hint.text")
         spark.sql(f"DROP TABLE IF EXISTS {table}")
         store.remove(folder)
-
-    def written_whole(self, dataset: Dataset) -> None:
-        """Record that the requested properties of a table are set."""
-        self._altered.add(dataset.directory)
 
     def _table(self, directory: str) -> str:
         return ".".join(map(quoted, (self._catalog, *self._names(directory))))
@@ -548,8 +535,16 @@ class _IcebergTableFiles(NewFiles):
             self._table.commit(paths, version, is_overwrite=self._use is FilesUse.OVERWRITE)
         if self._use is not FilesUse.REPLACE:
             return dataset
-        self._sink.written_whole(dataset)
+        self._sink.altered.add(dataset.directory)
         return with_values(dataset, details={name: each for name, each in dataset.details.items() if name == _FORMER})
+
+
+def _counts(result: DataFrame) -> Iterator[tuple[str, int]]:
+    """Yield the counts in the result of a procedure that are not 0."""
+    for row in result.collect():
+        for name, number in row.asDict().items():
+            if number:
+                yield name.replace("_", " ").removesuffix(" count"), int(number)
 
 
 def _as_stored(schema: pa.Schema) -> T.StructType:

@@ -31,7 +31,6 @@ from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
-from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
 from pgoutput_construct.spark._replicate.sink import NewFiles, Sink
 from pgoutput_construct.spark._replicate.staging import (
     ChangeRequest,
@@ -48,7 +47,7 @@ from pgoutput_construct.spark._state.change_survey import ADDED, ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import counted_changes_arrow, restore_copy_lsn_arrow
 
 _LEAST: Final = 10_000
-"""Fewer rows are staged: those of Parquet, whose small tables are written together, and"""
+"""Fewer rows are staged: those of Parquet (``Sink.few_rows``), whose small tables are written together, and"""
 _TABLES: Final = 32
 """those of more tables than that, since each would read the segments of the log again."""
 _WRITTEN: Final = pa.schema({"file": pa.string(), "bytes": pa.int64()})
@@ -65,7 +64,7 @@ def least_new_rows(sink: Sink, tables: int) -> int:
         sink: What writes the format.
         tables: The number of tables in the batch.
     """
-    return _LEAST if isinstance(sink, ParquetSink) or tables > _TABLES else 1
+    return _LEAST if sink.few_rows is None or tables > _TABLES else 1
 
 
 def new_rows_summary(count: int) -> ChangeSummary:
