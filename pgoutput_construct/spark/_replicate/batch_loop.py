@@ -13,7 +13,6 @@ from pgoutput_construct._keywords import takes_fields
 from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning, Lack, lacks_of
 from pgoutput_construct.changelog._index.log_index import LogMoment
 from pgoutput_construct.changelog._store.address import open_store
-from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.timeline import moment_at
 from pgoutput_construct.errors import PgoutputError
@@ -65,7 +64,7 @@ def replicate(spark: SparkSession, options: ReplicateOptions) -> Batch | None:
     own = own_session(spark, "replicate")
     check_format(own, options.into)
     warehouse = options.check()
-    if not await_log(options.log, options.stop, options.check):
+    if not _await_log(options):
         return None
     warehouse.store.prepare()
     with active_session(own), warehouse.store.lock("replicate") as lock:
@@ -101,7 +100,7 @@ class _Run:
         options = self._options
         last = self._advance_to(*_target(self._log, options.as_of, self._tables, options.once))
         if not options.once:
-            follow(options.log, last.seq, self._advance_to, options.interval, options.stop, self._between)
+            self._follow(last.seq)
         while options.is_maintained and not options.stop() and self._maintenance.maintain_one():
             self._check()
         if options.once and last.troubled:
@@ -125,6 +124,21 @@ class _Run:
             options.on_batch(batch)
             if end >= target or options.stop():
                 return batch
+
+    def _follow(self, after: int) -> None:
+        """Bring the tables up to the last commit or event of the log whenever that is a later one, until ``stop``."""
+        options = self._options
+        store, files, known, due = open_store(options.log), dict[str, int](), None, time.monotonic()
+        while not options.stop():
+            if time.monotonic() >= due:
+                if (there := store.files()) != files:  # else the log has not changed
+                    files, known = there, ChangeLog(store, known)
+                    if (latest := latest_seq(known.index, after)) > after:
+                        self._advance_to(latest)
+                        after = latest
+                due = time.monotonic() + max(options.interval, _LEAST_INTERVAL)
+            self._between()
+            time.sleep(min(_TICK, max(due - time.monotonic(), 0.0)))
 
     def _between(self) -> None:
         """Retry tables in trouble, or maintain one, while the log has nothing new."""
@@ -184,53 +198,19 @@ def _batch_end(log: ChangeLog, after: int, least: int, target: int, limits: Limi
     return target if is_last else min(max(end, least), target)
 
 
-def await_log(log: Address, stop: Callable[[], bool], check: Callable[[], object] = lambda: None) -> bool:
-    """Wait until a log has a segment, such as while its capture begins; return False if it is time to stop.
+def _await_log(options: ReplicateOptions) -> bool:
+    """Wait until the log has a segment, such as while its capture begins; return False if it is time to stop.
 
-    Args:
-        log: The log.
-        stop: Returns True to end.
-        check: Called after a wait: what the log has could not be checked before.
+    After a wait the options are checked again: what the log has could not be checked before.
     """
     is_said = False
-    while not has_begun(log):
-        if stop():
+    while not has_begun(options.log):
+        if options.stop():
             return False
         if not is_said:
-            _LOG.info("%s: waiting for the capture's first segment", open_store(log))
+            _LOG.info("%s: waiting for the capture's first segment", open_store(options.log))
             is_said = True
         time.sleep(_TICK)
     if is_said:
-        check()
+        options.check()
     return True
-
-
-def follow(
-    log: Address,
-    after: int,
-    apply: Callable[[int], object],
-    interval: float,
-    stop: Callable[[], bool],
-    between: Callable[[], None] = lambda: None,
-) -> None:
-    """Call ``apply`` with the seq of the last commit or event of a log, whenever that is a later one, until ``stop``.
-
-    Args:
-        log: The change log's address.
-        after: The seq that is applied already.
-        apply: Brings the tables up to a seq.
-        interval: Seconds between two polls.
-        stop: Returns True to end.
-        between: Called again and again.
-    """
-    store, files, known, due = open_store(log), dict[str, int](), None, time.monotonic()
-    while not stop():
-        if time.monotonic() >= due:
-            if (there := store.files()) != files:  # else the log has not changed
-                files, known = there, ChangeLog(store, known)
-                if (latest := latest_seq(known.index, after)) > after:
-                    apply(latest)
-                    after = latest
-            due = time.monotonic() + max(interval, _LEAST_INTERVAL)
-        between()
-        time.sleep(min(_TICK, max(due - time.monotonic(), 0.0)))
