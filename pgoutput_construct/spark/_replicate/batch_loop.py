@@ -20,7 +20,7 @@ from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._own_session import active_session, own_session
 from pgoutput_construct.spark._replicate.batch_plan import Reporter
-from pgoutput_construct.spark._replicate.maintenance import TableMaintenance
+from pgoutput_construct.spark._replicate.maintenance import MOST_BETWEEN, Maintenance, TableMaintenance
 from pgoutput_construct.spark._replicate.replicate_options import ReplicateOptions, has_begun
 from pgoutput_construct.spark._replicate.table_batches import Batch, WarehouseTables
 from pgoutput_construct.spark._replicate.troubles import combined_error
@@ -85,11 +85,10 @@ class _Run:
         self._tables = WarehouseTables(spark, sink, options, self._reporter)
         sink.prepare(spark)
         every = 1 if options.once else options.maintain_every
-        noted = self._tables.record_maintained
-        report, retention = options.on_maintenance, options.retention
-        self._maintenance = TableMaintenance(spark, sink, retention, report, every, noted, check)
+        step = Maintenance(spark, sink, options.retention, check, MOST_BETWEEN, self._tables.known.take)
+        self._maintenance = TableMaintenance(step, options.on_maintenance, every)
         # What was replaced before is removed in its time.
-        self._maintenance.count(() if options.once else self._tables.directories, 0)
+        self._maintenance.count(() if options.once else self._tables.known.datasets, 0)
         self._log = ChangeLog(options.log)
         self._tables.attach(self._log, options.adopt)
         self._warned = set[Lack]()
@@ -119,7 +118,7 @@ class _Run:
             at = moment if moment and end >= target else LogMoment(end)
             opened = open_log(self._spark, options.log, at, self._types, self._log)
             self._last = batch = self._tables.apply(opened, lacking, tries_all=options.once and end >= target)
-            self._maintenance.count(self._tables.written)
+            self._maintenance.count(self._tables.known.written)
             self._warn(batch.lacks)
             options.on_batch(batch)
             if end >= target or options.stop():
@@ -142,7 +141,7 @@ class _Run:
 
     def _between(self) -> None:
         """Retry tables in trouble, or maintain one, while the log has nothing new."""
-        if self._tables.is_due and self._last is not None:
+        if self._tables.troubles.has_due and self._last is not None:
             self._advance_to(self._last.seq)
         elif self._options.is_maintained:
             self._check()

@@ -28,13 +28,13 @@ from pgoutput_construct.spark._replicate.sinks import existing_sink
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
 
-__all__ = ["MAINTAIN_EVERY", "MaintenanceReport", "TableMaintenance", "maintain"]
+__all__ = ["MAINTAIN_EVERY", "MOST_BETWEEN", "Maintenance", "MaintenanceReport", "TableMaintenance", "maintain"]
 
 MAINTAIN_EVERY: Final = 50
 """After how many commits of a dataset it is maintained again."""
 _BASES: Final = "bases written"
 """What a report says of datasets that were written again."""
-_MOST: Final = 1 << 28
+MOST_BETWEEN: Final = 1 << 28
 """The most bytes of a dataset that is written again between batches, which wait for that some seconds."""
 DEFAULT_RETENTION: Final = Retention()
 
@@ -55,47 +55,26 @@ class MaintenanceReport:
     """Why it failed; the dataset is as it was, or as a completed procedure left it."""
 
 
+@dataclass
 class TableMaintenance:
     """Maintains the datasets of a sink after a number of commits, one per call of ``maintain_one``."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        sink: Sink,
-        retention: Retention,
-        report: Callable[[MaintenanceReport], None] = lambda report: None,
-        every: int = MAINTAIN_EVERY,
-        record: Callable[[Dataset], None] = lambda dataset: None,
-        check: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Begin with no commits.
-
-        Args:
-            spark: The session.
-            sink: The format of the datasets.
-            retention: What is retained of former snapshots.
-            report: Called with what was done for a dataset.
-            every: The number of commits of a dataset after which it is maintained again.
-            record: Called with a dataset whose note has changed.
-            check: Raises PgoutputError if another process has the lock of the warehouse now.
-        """
-        self._spark = spark
-        self._sink = sink
-        self._retention = retention
-        self._report = report
-        self._every = every
-        self._record = record
-        self._check = check
-        self._commits: dict[str, int] = {}
-        self._latest: dict[str, str] = {}
-        """The dataset that was written last at each location,"""
-        self._last: dict[str, float] = {}
-        """and when that was, by a clock that only increases."""
+    step: "Maintenance"
+    """What is done for each."""
+    report: Callable[[MaintenanceReport], None]
+    """Called with what was done for a dataset."""
+    every: int
+    """The number of commits of a dataset after which it is maintained again."""
+    _commits: dict[str, int] = field(default_factory=dict)
+    _latest: dict[str, str] = field(default_factory=dict)
+    """The dataset that was written last at each location,"""
+    _last: dict[str, float] = field(default_factory=dict)
+    """and when that was, by a clock that only increases."""
 
     def count(self, directories: Collection[str], commits: int = 1) -> None:
         """Count commits of each of some datasets; 0 of those that are there in the beginning."""
         for directory in directories:
-            location = self._sink.location_of(directory)
+            location = self.step.sink.location_of(directory)
             self._commits[location], self._latest[location] = self._commits.get(location, 0) + commits, directory
             self._last[location] = time.monotonic()
 
@@ -105,8 +84,9 @@ class TableMaintenance:
         One is due after a number of commits. It is, too, without any for so long that all it has replaced has expired:
         nothing else would remove that.
         """
-        idle = time.monotonic() - self._sink.seconds_until_expired(self._retention)
-        due = [each for each, commits in self._commits.items() if commits >= self._every or self._last[each] <= idle]
+        sink = self.step.sink
+        idle = time.monotonic() - sink.seconds_until_expired(self.step.retention)
+        due = [each for each, commits in self._commits.items() if commits >= self.every or self._last[each] <= idle]
         if not due:
             return False
         location = max(due, key=lambda each: self._commits[each])
@@ -115,12 +95,11 @@ class TableMaintenance:
         else:  # what was replaced last is still retained
             self._commits[location] = 0
         try:
-            dataset = self._sink.warehouse.dataset(self._latest[location])
+            dataset = sink.warehouse.dataset(self._latest[location])
         except PgoutputError:
             return True  # its note is damaged, which the next batch reports
         if dataset is not None:
-            step = _Maintenance(self._spark, self._sink, self._retention, self._check, _MOST, self._record)
-            self._report(report := step.run(dataset))
+            self.report(report := self.step.run(dataset))
             if report.done.get(_BASES):  # what that replaced is to be removed, too
                 self._commits[location], self._last[location] = 0, time.monotonic()
         return True
@@ -162,7 +141,7 @@ def maintain(
         sink = existing_sink(opened, progress)
         sink.prepare(own)
         # Of datasets that share a location, one is enough.
-        step, began = _Maintenance(own, sink, retention, lock.check), time.monotonic()
+        step, began = Maintenance(own, sink, retention, lock.check), time.monotonic()
         for chosen in {sink.location_of(each.directory): each for each in _chosen(opened, tables)}.values():
             lock.check()
             if (dataset := opened.dataset(chosen.directory)) is not None:
@@ -184,7 +163,7 @@ def _chosen(warehouse: Warehouse, tables: Collection[str] | None) -> list[Datase
 
 
 @dataclass(frozen=True)
-class _Maintenance:
+class Maintenance:
     """What is done for a dataset."""
 
     spark: SparkSession

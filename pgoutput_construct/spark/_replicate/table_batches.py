@@ -149,42 +149,25 @@ class WarehouseTables:
             schema_column=names.schema_column,
             identity=uuid4().hex,
         )
-        self._known = KnownDatasets(spark, sink, self._sessions, initial)
+        self.known = KnownDatasets(spark, sink, self._sessions, initial)
+        """Its datasets."""
         self._missing: dict[str, int] = {}
         self._resync = {*options.from_scratch}
         self._is_registered = False
-        self._troubles = Troubles()
+        self.troubles = Troubles()
+        """The tables that could not be brought up to date."""
         self._reasons: dict[str, str] = {}
         self._step_seconds: dict[str, float] = {}
 
     @property
-    def directories(self) -> Collection[str]:
-        """The directories of its datasets."""
-        return self._known.datasets.keys()
-
-    @property
-    def written(self) -> Collection[str]:
-        """The directories of the datasets that the last batch wrote."""
-        return self._known.written
-
-    def record_maintained(self, dataset: Dataset) -> None:
-        """Take a dataset whose note maintenance has written."""
-        self._known.take(dataset)
-
-    @property
-    def is_due(self) -> bool:
-        """Whether it is time to retry a table in trouble."""
-        return self._troubles.has_due
-
-    @property
     def applied(self) -> int:
         """The seq up to which every table in no trouble has everything that ended in the log; -1 for none."""
-        return self._known.progress.applied
+        return self.known.progress.applied
 
     @property
     def least_seq(self) -> int:
         """The seq that the next batch must reach: an interrupted one may have brought tables up to it."""
-        return self._known.progress.seq
+        return self.known.progress.seq
 
     def attach(self, log: ChangeLog, adopt: bool) -> None:
         """Make a log that of the warehouse, and register the warehouse as its reader.
@@ -192,16 +175,16 @@ class WarehouseTables:
         Raises ChangeLogError if the tables are of another log, unless the warehouse is to ``adopt`` this one; a warning
         then says what becomes of them.
         """
-        plan = adoption_message(log, self._known.progress, self._warehouse) if adopt else None
+        plan = adoption_message(log, self.known.progress, self._warehouse) if adopt else None
         if plan is not None:
             _LOG.warning("%s", plan)
             self._rules = self._rules.forget_tables()
-            self._known.note(adopted_progress(log, self._known.progress))
-        check_same_log(log, self._known.progress, self._warehouse)
-        reader = self._known.progress.reader or reader_name(self._warehouse)
+            self.known.note(adopted_progress(log, self.known.progress))
+        check_same_log(log, self.known.progress, self._warehouse)
+        reader = self.known.progress.reader or reader_name(self._warehouse)
         rules, layout = self._rules.to_notes(), self._layout.to_notes()
-        progress = replace(self._known.progress, rules=rules, layout=layout, grace=self._sink.grace)
-        self._known.note(replace(progress, reader=reader))
+        progress = replace(self.known.progress, rules=rules, layout=layout, grace=self._sink.grace)
+        self.known.note(replace(progress, reader=reader))
         self._is_registered = register_warehouse(log, reader, self.applied)
         if self._rules.has_unseen:
             for warning in self._rules.check(LogTables.from_log(log)):
@@ -221,47 +204,47 @@ class WarehouseTables:
         """
         began, began_at, seq = time.monotonic(), time.time(), log.opened.as_of
         self._missing, self._reasons, self._step_seconds = {}, {}, {"stage": 0.0, "write": 0.0}
-        self._known.begin()
-        check_same_log(log.log, replace(self._known.progress, seq=-1), self._warehouse)
+        self.known.begin()
+        check_same_log(log.log, replace(self.known.progress, seq=-1), self._warehouse)
         ruled = self._rules.applied_to(log)
         masks, self._rules = ruled.masks, ruled.rules
         log = self._layout.applied_to(ruled.log, self._sink.naming.prefix)
-        self._known.progress = replace(self._known.progress, log=identity_of(log.log), rules=self._rules.to_notes())
-        coverage, mine = Coverage(self._known.progress, log.opened.index.first_seq), self._known.own
+        self.known.progress = replace(self.known.progress, log=identity_of(log.log), rules=self._rules.to_notes())
+        coverage, mine = Coverage(self.known.progress, log.opened.index.first_seq), self.known.own
         early = _awaiting_copies(log, mine.values(), lacking)
         tables = [table for table in self._tables(log, mine.values()) if table.relation_oid not in early]
         present = {table.relation_oid for table in tables if not table.dropped}
         self._refuse(log, coverage)
         self._refuse_damaged(log, tables)
         self._refuse_equal_names(tables)
-        due = [table for table in tables if tries_all or self._troubles.may_retry(table.relation_oid)]
+        due = [table for table in tables if tries_all or self.troubles.may_retry(table.relation_oid)]
         gone = set[int]() if self._keep_dropped else _dropped_oids(log, due, self._chosen)
         tried = {table.relation_oid for table in due}
         others = {oid for table in tables if table.relation_oid not in tried for oid in table.relation_oids}
-        self._known.settle(due, gone, early | others, self._resync)
-        self._known.remove_unnoted(tables, self._history)
-        moved = self._known.move_renamed(due)
-        plans = BatchPlanner(self._known.datasets, coverage, seq, self._resync, self._layout)
+        self.known.settle(due, gone, early | others, self._resync)
+        self.known.remove_unnoted(tables, self._history)
+        moved = self.known.move_renamed(due)
+        plans = BatchPlanner(self.known.datasets, coverage, seq, self._resync, self._layout)
         steps = self._without_blocked(log, [step for table in due for step in self._steps(log, table, plans)])
         self._reasons = {step.table: step.reason for step in steps if step.reason and not step.dataset.is_history}
         if steps:
-            progress = self._known.progress
+            progress = self.known.progress
             progress = replace(progress, batch=progress.batch + 1, seq=seq, done=False)
-            self._known.announce(progress, [step.dataset for step in steps])
+            self.known.announce(progress, [step.dataset for step in steps])
             self._apply_steps(escape_log(log), steps, masks)
         self._describe_others(due, {step.oid for step in steps})
-        waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
-        failing = waiting | self._known.failed.keys()
+        waiting = {oid for oid in present if oid in self.troubles} - {table.relation_oid for table in due}
+        failing = waiting | self.known.failed.keys()
         removed = [
             each
-            for each in obsolete_datasets(tables, self._known.own, self._keep_dropped, self._known.names, gone)
+            for each in obsolete_datasets(tables, self.known.own, self._keep_dropped, self.known.names, gone)
             if each.version.oid not in failing
         ]
-        self._known.remove(removed)
-        for oid, (name, error) in self._known.failed.items():
-            self._troubles.note(oid, name, error)
-        self._troubles.retain_only(waiting | self._known.failed.keys())
-        self._resync -= {table.qualified for table in due if table.relation_oid not in self._known.failed}
+        self.known.remove(removed)
+        for oid, (name, error) in self.known.failed.items():
+            self.troubles.note(oid, name, error)
+        self.troubles.retain_only(waiting | self.known.failed.keys())
+        self._resync -= {table.qualified for table in due if table.relation_oid not in self.known.failed}
         oids = {table.relation_oid for table in tables}
         lacks = [each for each in log.lacks if each.relation_oid in oids]
         lacks = [*coverage.reported_lacks(lacks, mine.values())]
@@ -269,11 +252,11 @@ class WarehouseTables:
         if lacking is not None:
             lacks = [lack for lack in lacks if lack.relation_oid in lacking]
         done = dict.fromkeys(moved, "renamed")
-        done |= {step.table: str(step.mode) for step in reversed(steps) if step.oid not in self._known.failed}
+        done |= {step.table: str(step.mode) for step in reversed(steps) if step.oid not in self.known.failed}
         lsn, time_of_commit = _last_commit(log)
         there = {table.qualified for table in tables if not table.dropped}
         return Batch(
-            number=self._known.progress.batch,
+            number=self.known.progress.batch,
             seq=seq,
             commit_lsn=lsn,
             commit_time=time_of_commit,
@@ -284,9 +267,9 @@ class WarehouseTables:
             lacks=tuple(lacks),
             unpublished=tuple(each for each in log.unpublished_columns if each.relation_oid in oids),
             missing=self._missing,
-            troubled=self._troubles.reasons,
-            trouble_kinds=self._troubles.kinds,
-            rows=self._reporter.rows_of(step for step in steps if step.oid not in self._known.failed),
+            troubled=self.troubles.reasons,
+            trouble_kinds=self.troubles.kinds,
+            rows=self._reporter.rows_of(step for step in steps if step.oid not in self.known.failed),
             seconds=time.monotonic() - began,
             reasons={name: reason for name, reason in self._reasons.items() if name in done},
             began=began_at,
@@ -296,39 +279,39 @@ class WarehouseTables:
     def _refuse(self, log: OpenLog, coverage: Coverage) -> None:
         """Note the tables that cannot be brought up to date from the log."""
         unreadable = _dropped_oids(log, (), None)
-        for oid, (name, refusal) in coverage.pruned_tables(log, self._known.own.values()).items():
+        for oid, (name, refusal) in coverage.pruned_tables(log, self.known.own.values()).items():
             if oid not in unreadable:
-                self._known.fail(oid, name, refusal)
-        known = {each.version.oid for each in self._known.own.values()}
+                self.known.fail(oid, name, refusal)
+        known = {each.version.oid for each in self.known.own.values()}
         for name, refused in log.opened.refused.items():
             is_mine = self._chosen is None or name in self._chosen or refused.relation_oid in known
             if not refused.dropped and is_mine:
-                self._known.fail(refused.relation_oid, name, refused.error)
+                self.known.fail(refused.relation_oid, name, refused.error)
 
     def _refuse_damaged(self, log: OpenLog, tables: Iterable[Table]) -> None:
         """Note the tables whose notes are damaged, except those to write from scratch.
 
         Raises PgoutputError for a damaged note of an unknown table.
         """
-        if not self._known.damaged:
+        if not self.known.damaged:
             return
-        self._known.read_damaged()
-        mine, unknown = {table.relation_oid for table in tables}, dict(self._known.damaged)
+        self.known.read_damaged()
+        mine, unknown = {table.relation_oid for table in tables}, dict(self.known.damaged)
         for table in log.opened.tables.values():
             for is_history in (False, True):
-                error = unknown.pop(note_name(self._known.names.directory(table, is_history)), None)
+                error = unknown.pop(note_name(self.known.names.directory(table, is_history)), None)
                 is_due = table.relation_oid in mine and (self._history or not is_history)
                 if error is not None and is_due and table.qualified not in self._resync:
-                    self._known.fail(table.relation_oid, table.qualified, error)
+                    self.known.fail(table.relation_oid, table.qualified, error)
         for error in unknown.values():
             raise error
 
     def _refuse_equal_names(self, tables: Collection[Table]) -> None:
         """Note the tables that would have the name of another one's dataset."""
-        owners = {name: each.version.oid for name, each in self._known.own.items()}
+        owners = {name: each.version.oid for name, each in self.known.own.items()}
         ignores_case = self._sink.ignores_case(self._spark)
-        for table, error in self._known.names.conflicts(tables, owners, ignores_case):
-            self._known.fail(table.relation_oid, table.qualified, error)
+        for table, error in self.known.names.conflicts(tables, owners, ignores_case):
+            self.known.fail(table.relation_oid, table.qualified, error)
 
     def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool, tried: Collection[int]) -> None:
         """Note where the tables are, also in the log: it retains what a table in trouble has not applied.
@@ -339,26 +322,26 @@ class WarehouseTables:
             is_early: Whether the copies of some tables come later, which no other reader retains.
             tried: The OIDs of the tables that the batch was to bring up to date.
         """
-        before, end, troubled = self._known.progress, log.opened.as_of, self._troubles.names
+        before, end, troubled = self.known.progress, log.opened.as_of, self.troubles.names
         own_seqs = {oid: before.own_seqs.get(oid, self.applied) for oid in troubled}
         own_seqs |= {oid: seq for oid, seq in before.own_seqs.items() if oid not in tried and _exists(log, oid)}
         lacking = {
             lack.relation_oid for lack in lacks if lack.stale_since is None and lack.relation_oid not in own_seqs
         }
         lacking |= own_seqs.keys() & set(before.lacking)
-        now = replace(before, done=self._known.are_settled, troubled=self._troubles.reasons, seq=end, applied=end)
-        now = replace(now, own_seqs=own_seqs, lacking=tuple(sorted(lacking)), unnoted=self._known.unnoted)
+        now = replace(before, done=self.known.are_settled, troubled=self.troubles.reasons, seq=end, applied=end)
+        now = replace(now, own_seqs=own_seqs, lacking=tuple(sorted(lacking)), unnoted=self.known.unnoted)
         if self._is_registered:  # before the note: an interruption here is repeated
             hold_tables(log.log, now.reader, {oid: troubled[oid] for oid in own_seqs.keys() - before.own_seqs.keys()})
-        self._known.note(now)
+        self.known.note(now)
         if self._is_registered and not is_early:
-            advance_warehouse(log, now.reader, self.applied, {each.version.oid for each in self._known.own.values()})
+            advance_warehouse(log, now.reader, self.applied, {each.version.oid for each in self.known.own.values()})
         if self._is_registered and before.own_seqs.keys() - own_seqs.keys():
             release_tables(log.log, now.reader, own_seqs)
 
     def _steps(self, log: OpenLog, table: Table, plans: BatchPlanner) -> list[TableStep]:
         """Return what to do for a table; nothing if it fails."""
-        if table.relation_oid in self._known.failed:
+        if table.relation_oid in self.known.failed:
             return []
         kinds = (False, True) if self._history else (False,)
         try:
@@ -368,9 +351,9 @@ class WarehouseTables:
                 naming = self._sink.naming_of(step.dataset)
                 reserved = self._sink.reserved_in(self._spark, step.dataset)
                 reserved.check(step.dataset, naming, has_table=step.before is not None)
-                check_whole(log, self._known.progress, step)
+                check_whole(log, self.known.progress, step)
         except Exception as error:
-            self._known.fail(table.relation_oid, table.qualified, error)
+            self.known.fail(table.relation_oid, table.qualified, error)
             return []
         return found
 
@@ -393,7 +376,7 @@ class WarehouseTables:
             if other := self._displaced(log, step):
                 displaced.setdefault(step.oid, set()).add(other.version.oid)
         known = {oid for others in displaced.values() for oid in others} | displaced.keys()
-        troubled = {oid for oid in known if self._troubles.has_own(oid) or self._known.has_own_failure(oid)}
+        troubled = {oid for oid in known if self.troubles.has_own(oid) or self.known.has_own_failure(oid)}
         waiting, more = set[int](), set[int]()
         while True:
             held = {oid: troubled if oid in troubled else troubled | waiting for oid in displaced}
@@ -407,26 +390,26 @@ class WarehouseTables:
                     f"{step.table}: the table that had this name before could not be updated yet, and its dataset is "
                     "in this directory: it is replaced once that table is updated, or dropped"
                 )
-                self._known.fail(step.oid, step.table, waits)
-        return [step for step in steps if step.oid not in self._known.failed]
+                self.known.fail(step.oid, step.table, waits)
+        return [step for step in steps if step.oid not in self.known.failed]
 
     def _displaced(self, log: OpenLog, step: TableStep) -> Dataset | None:
         """Return the dataset that a step replaces, of another table that still exists."""
         other = step.displaced
-        if other is None or self._known.progress.is_foreign(other.version):
+        if other is None or self.known.progress.is_foreign(other.version):
             return None
         return None if other.version.oid in log.table(step.table).relation_oids else other
 
     def _apply_steps(self, log: OpenLog, steps: Sequence[TableStep], masks: TableMasks) -> None:
-        self._known.recover(steps)
+        self.known.recover(steps)
         steps = self._without_blocked(log, self._with_copies(log, steps))
         writer = StepWriter(log, self._sink, self._sessions, masks, self._on_missing, self._reporter)
-        for group in self._reporter.groups(log, self._known.progress.batch, steps) if steps else ():
+        for group in self._reporter.groups(log, self.known.progress.batch, steps) if steps else ():
             for step, done in writer.write(group):
                 if isinstance(done, Exception):
-                    self._known.settle_failed(step, done)
+                    self.known.settle_failed(step, done)
                 else:
-                    self._known.take_written([done])
+                    self.known.take_written([done])
                 self._reporter.report_done([step])
         self._missing, self._step_seconds = writer.missing, writer.seconds
         self._reasons |= writer.reasons
@@ -438,24 +421,24 @@ class WarehouseTables:
         The copies are datasets of their tables under another name, and removed as such when these are up to date. A
         history that cannot be copied stays where it is: its table is in trouble.
         """
-        known, copies = latest_datasets(self._known.datasets.values()), dict[str, Dataset]()
+        known, copies = latest_datasets(self.known.datasets.values()), dict[str, Dataset]()
         names = {step.oid: step.table for step in steps}
         before = {step.oid: step.before for step in steps if step.dataset.is_history}
         displaced = [other for step in steps if (other := self._displaced(log, step)) and other.is_history]
         moving = [each for each in displaced if before.get(each.version.oid, known[each.version.oid, True]) == each]
         if moving:
-            self._known.announce(self._known.progress, map(_aside, moving))
+            self.known.announce(self.known.progress, map(_aside, moving))
         for history, done in self._sessions.run(moving, self._copy_history):
             oid = history.version.oid
             if isinstance(done, Exception):
-                self._known.failed[oid] = names.get(oid, history.version.table), done
+                self.known.failed[oid] = names.get(oid, history.version.table), done
             else:
-                self._known.take_written([done])
+                self.known.take_written([done])
                 copies[history.directory] = done
         return [
             replace(step, before=copies.get(step.before.directory, step.before)) if step.before else step
             for step in steps
-            if step.oid not in self._known.failed
+            if step.oid not in self.known.failed
         ]
 
     def _copy_history(self, spark: SparkSession, history: Dataset) -> Dataset:
@@ -481,15 +464,15 @@ class WarehouseTables:
 
     def _describe_others(self, tables: Iterable[Table], written: Collection[int]) -> None:
         """Describe the tables that a batch has not written, and whose comments have changed."""
-        datasets = latest_datasets(each for each in self._known.own.values() if not each.is_history)
+        datasets = latest_datasets(each for each in self.known.own.values() if not each.is_history)
         for table in tables:
             dataset = datasets.get((table.relation_oid, False))
-            if dataset is None or table.dropped or table.relation_oid in {*written, *self._known.failed}:
+            if dataset is None or table.dropped or table.relation_oid in {*written, *self.known.failed}:
                 continue
             if has_other_comments(self._sink, dataset, found := escaped_table(table)):
                 described = describe(self._spark, self._sink, dataset, found)
                 self._warehouse.write_note(described)
-                self._known.take(described)
+                self.known.take(described)
 
 
 def _aside(history: Dataset) -> Dataset:
