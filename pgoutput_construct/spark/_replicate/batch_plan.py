@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.lake._versions import NOWHERE, Version, VersionShape
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
-from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT, ColumnLayout
+from pgoutput_construct.spark._replicate.column_layout import ColumnLayout
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.warehouse_log import Coverage
 from pgoutput_construct.wire.messages import Insert
@@ -90,33 +91,26 @@ class TableStep:
         return -1 if self.before is None or is_rebuilt else self.before.version.seq
 
 
+@dataclass(frozen=True)
 class BatchPlanner:
-    """Decides what a batch does for tables, given the present datasets, by their directories."""
+    """Decides what a batch does for tables."""
 
-    def __init__(
-        self,
-        datasets: Mapping[str, Dataset],
-        coverage: Coverage,
-        seq: int,
-        resync: Collection[str],
-        layout: ColumnLayout = DEFAULT_LAYOUT,
-    ) -> None:
-        """Take what is known.
+    datasets: Mapping[str, Dataset]
+    """The present datasets by their directories."""
+    coverage: Coverage
+    """What the log still has."""
+    seq: int
+    """Its end."""
+    resync: Collection[str]
+    """The tables to write from scratch."""
+    layout: ColumnLayout
+    """Which columns tables have in addition to their own."""
 
-        Args:
-            datasets: The datasets by their directories.
-            coverage: What the log still has.
-            seq: Its end.
-            resync: The tables to write from scratch.
-            layout: Which columns tables have in addition to their own.
-        """
-        self._layout = layout
-        self._datasets = datasets
-        mine = (each for each in datasets.values() if not coverage.progress.is_foreign(each.version))
-        self._by_oid = latest_datasets(mine)
-        self._coverage = coverage
-        self._seq = seq
-        self._resync = resync
+    @cached_property
+    def _by_oid(self) -> dict[tuple[int, bool], Dataset]:
+        """The datasets of the present log, by OID, and by whether they are histories."""
+        is_foreign = self.coverage.progress.is_foreign
+        return latest_datasets(each for each in self.datasets.values() if not is_foreign(each.version))
 
     def step(self, table: Table, is_history: bool = False) -> TableStep | None:
         """Return what to do for a table of the log, or for its history; None if it is up to date.
@@ -129,17 +123,17 @@ class BatchPlanner:
         before = self._by_oid.get((table.relation_oid, is_history))
         version = self._version(table)
         if not is_history:
-            version = _with_added(version, self._layout.kept_of(table, before))
-        has_gap = before is not None and self._coverage.has_gap(before.version)
+            version = _with_added(version, self.layout.kept_of(table, before))
+        has_gap = before is not None and self.coverage.has_gap(before.version)
         if before is not None:
-            version = self._coverage.next_version(before.version, version)
+            version = self.coverage.next_version(before.version, version)
             version = replace(version, shape=version.shape.continuing(before.version.shape))
-        directory = DatasetNames.of(self._coverage.progress).directory(table, is_history)
+        directory = DatasetNames.of(self.coverage.progress).directory(table, is_history)
         dataset = Dataset(directory, version, before.details if before else {}, is_history)
         mode, reason = _mode(before, dataset)
         if has_gap:
             mode, reason = UpdateMode.WRITTEN, "changes were pruned before they were applied"
-        if table.qualified in self._resync:
+        if table.qualified in self.resync:
             mode, reason = UpdateMode.WRITTEN, "--resync"
             if is_history and before is not None and before.version.shape.copy == version.shape.copy:
                 before = None
@@ -150,15 +144,18 @@ class BatchPlanner:
         if is_history and before is not None:
             _check_names(before.version, version)
         if not is_history and mode is UpdateMode.WRITTEN:
-            version = _with_added(version, self._layout.added(table))
+            version = _with_added(version, self.layout.added(table))
             dataset = replace(dataset, version=version)
         is_changed = mode is UpdateMode.CHANGED and before is not None
         added = before.version.shape.added_in(version.shape) if is_changed and before is not None else ()
         has_defaults = not table.defaults.keys().isdisjoint(added)
-        return TableStep(dataset, before, self._datasets.get(directory), mode, reason, has_defaults)
+        return TableStep(dataset, before, self.datasets.get(directory), mode, reason, has_defaults)
 
     def _version(self, table: Table) -> Version:
-        return version_of(table, self._coverage.progress.batch + 1, self._seq)
+        """Return the version of a table as the log has it."""
+        last = max((each.last for each in table.identities), default=NOWHERE)
+        batch = self.coverage.progress.batch + 1
+        return Version(table.qualified, table.relation_oid, batch, self.seq, last, shape_of(table))
 
 
 def obsolete_datasets(
@@ -363,12 +360,6 @@ def _estimate_work(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, 
             bool((tags[first:end][later] == _INSERT_TAG).all()),
         )
     return found
-
-
-def version_of(table: Table, batch: int, seq: int) -> Version:
-    """Return the version of a table as a log has it, up to ``seq``."""
-    last = max((each.last for each in table.identities), default=NOWHERE)
-    return Version(table.qualified, table.relation_oid, batch, seq, last, shape_of(table))
 
 
 def shape_of(table: Table) -> VersionShape:

@@ -8,6 +8,7 @@ of its own (``table_write``, ``table_history``).
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -40,41 +41,26 @@ from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing
 
 
+@dataclass(frozen=True)
 class StepWriter:
     """Writes the tables of a batch, and their notes."""
 
-    def __init__(
-        self,
-        log: OpenLog,
-        sink: Sink,
-        sessions: SparkSessions,
-        masks: TableMasks,
-        on_missing: OnMissing,
-        reporter: Reporter,
-    ) -> None:
-        """Begin with nothing written.
-
-        Args:
-            log: The log, opened as of the end of the batch, under the names of replays.
-            sink: The format of the tables.
-            sessions: The sessions of tables that are written at the same time.
-            masks: The masks of columns.
-            on_missing: As in ``OpenLog.state``.
-            reporter: Knows how many changes tables have.
-        """
-        self._log = log
-        self._sink = sink
-        self._warehouse = sink.warehouse
-        self._sessions = sessions
-        self._masks = masks
-        self._on_missing = on_missing
-        self._reporter = reporter
-        self.missing: dict[str, int] = {}
-        """How many changes of rows that do not exist were reported, by table."""
-        self.reasons: dict[str, str] = {}
-        """Why tables were written as a whole, by name."""
-        self.seconds: dict[str, float] = {"stage": 0.0, "write": 0.0}
-        """The durations of steps."""
+    log: OpenLog
+    """The log, opened as of the end of the batch, under the names of replays."""
+    sink: Sink
+    sessions: SparkSessions
+    """The sessions of tables that are written at the same time."""
+    masks: TableMasks
+    on_missing: OnMissing
+    """As in ``OpenLog.state``."""
+    reporter: Reporter
+    """Knows how many changes tables have."""
+    missing: dict[str, int] = field(default_factory=dict)
+    """How many changes of rows that do not exist were reported, by table."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why tables were written as a whole, by name."""
+    seconds: dict[str, float] = field(default_factory=lambda: {"stage": 0.0, "write": 0.0})
+    """The durations of steps."""
 
     def write(self, group: Sequence[TableStep]) -> Iterator[tuple[TableStep, Dataset | Exception]]:
         """Bring the tables of a group up to date; yield each step with the dataset, whose note is written, or an error.
@@ -97,7 +83,7 @@ class StepWriter:
         """Write tables, those of ``new`` rows without staging their changes."""
         others = [step for step in group if step.dataset.directory not in new]
         began = time.monotonic()
-        with staging(self._log, self._warehouse, map(_request, others), self._masks) as staged:
+        with staging(self.log, self.sink.warehouse, map(_request, others), self.masks) as staged:
             staged_at = time.monotonic()
             self.seconds["stage"] += staged_at - began
 
@@ -109,12 +95,12 @@ class StepWriter:
                     return self._commit(spark, step, files, staged.summary(request).changes)
                 if summary is None:
                     return self._write_step(spark, step, lambda: staged.changes(spark, request))
-                rows = partial(NewRows.from_log, self._log, self._warehouse.store, request, summary, self._masks)
+                rows = partial(NewRows.from_log, self.log, self.sink.warehouse.store, request, summary, self.masks)
                 return self._write_step(spark, step, rows)
 
             prepared = [step for step in others if step.dataset.directory in small]
             large = [step for step in group if step.dataset.directory not in small]
-            yield from self._sessions.run_grouped(prepared, apply, large)
+            yield from self.sessions.run_grouped(prepared, apply, large)
             self.seconds["write"] += time.monotonic() - staged_at
 
     def _with_new_rows(self, group: Sequence[TableStep]) -> dict[str, ChangeSummary]:
@@ -124,22 +110,22 @@ class StepWriter:
         """
         found = dict[str, ChangeSummary]()
         requests = Counter(map(_request, group))
-        least = least_new_rows(self._sink, len(group))
-        for step in group if self._on_missing == "error" else ():
-            count = self._reporter.rows_of([step])
+        least = least_new_rows(self.sink, len(group))
+        for step in group if self.on_missing == "error" else ():
+            count = self.reporter.rows_of([step])
             is_alone = requests[_request(step)] == 1 and count >= least
-            if is_alone and self._reporter.has_inserts_alone(step):
+            if is_alone and self.reporter.has_inserts_alone(step):
                 summary = new_rows_summary(count)
-                if appends_new_rows(self._log, self._sink, step, summary):
+                if appends_new_rows(self.log, self.sink, step, summary):
                     found[step.dataset.directory] = summary
         return found
 
     def _produced(self, steps: Sequence[TableStep], staged: StagedChanges) -> dict[str, ProducedFiles]:
         """Write the files of small tables, where the format has these written in Arrow; return them by directory."""
-        if not self._sink.overwrites_few:
+        if not self.sink.overwrites_few:
             return {}
         try:
-            found = produce(self._log, self._sink, self._sessions, steps, staged, self._on_missing)
+            found = produce(self.log, self.sink, self.sessions, steps, staged, self.on_missing)
         except Exception:
             return {}  # one by one they show whose error it is
         return {steps[number].dataset.directory: files for number, files in found.items()}
@@ -151,40 +137,42 @@ class StepWriter:
             rows = most_rows(step.before, changes)
         with needed_by(step.what):
             self._forget_missing(step)
-            done = self._sink.with_most_rows(files.commit(), rows)
+            done = self.sink.with_most_rows(files.commit(), rows)
             if not done.is_history:
-                done = describe(spark, self._sink, done, self._log.table(step.table))
-        self._warehouse.write_note(done)
+                done = describe(spark, self.sink, done, self.log.table(step.table))
+        self.sink.warehouse.write_note(done)
         return done
 
     def _forget_missing(self, step: TableStep) -> None:
         """Remove the reports of a table that is written from scratch: its rows are no longer those that they are of."""
         if step.mode is UpdateMode.WRITTEN and not step.dataset.is_history:
-            forget_missing(self._warehouse, step.dataset)
+            forget_missing(self.sink.warehouse, step.dataset)
 
     def _write_step(self, spark: SparkSession, step: TableStep, opened: Callable[[], StagedRows | NewRows]) -> Dataset:
-        with needed_by(step.what), self._sink.exclusive(step.dataset):
+        with needed_by(step.what), self.sink.exclusive(step.dataset):
             dataset = self._written(spark, step, opened())
-            self._warehouse.write_note(dataset)
+            self.sink.warehouse.write_note(dataset)
         return dataset
 
     def _written(self, spark: SparkSession, step: TableStep, changes: StagedRows | NewRows) -> Dataset:
         """Write a table, or its history, as it is now; return its dataset."""
-        before, sink = None if step.mode is UpdateMode.WRITTEN else step.before, self._sink
+        before, sink = None if step.mode is UpdateMode.WRITTEN else step.before, self.sink
         self._forget_missing(step)
         if isinstance(changes, NewRows):
-            new = write_new_rows(self._log, spark, sink, step, changes)
-            return describe(spark, sink, new, self._log.table(step.table))
+            new = write_new_rows(self.log, spark, sink, step, changes)
+            return describe(spark, sink, new, self.log.table(step.table))
         if step.dataset.is_history:
-            return record_history(self._log, spark, sink, step, changes)
-        if self._on_missing == "report":
+            return record_history(self.log, spark, sink, step, changes)
+        if self.on_missing == "report":
             there = None if before is None else sink.read_for_replay(spark, before)
-            found = report_missing(self._warehouse, step, self._log.missing_rows(step.table, changes.rows, there))
-            self.missing |= {step.table: found} if found else {}
-        written = write_table(self._log, spark, sink, step, changes, before, self._on_missing)
+            if found := report_missing(
+                self.sink.warehouse, step, self.log.missing_rows(step.table, changes.rows, there)
+            ):
+                self.missing[step.table] = found
+        written = write_table(self.log, spark, sink, step, changes, before, self.on_missing)
         if written.reason:
             self.reasons[step.table] = written.reason
-        return describe(spark, sink, written.dataset, self._log.table(step.table))
+        return describe(spark, sink, written.dataset, self.log.table(step.table))
 
 
 def _request(step: TableStep) -> ChangeRequest:
