@@ -40,7 +40,7 @@ from pgoutput_construct.spark._execution import plain_errors, reaches_files, run
 from pgoutput_construct.spark._log_view.change_columns import POSITION
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._own_session import SparkSessions
-from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
+from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.sink import (
     TINY,
     DeletesFile,
@@ -58,7 +58,7 @@ from pgoutput_construct.spark._replicate.small_tables import (
     read_rows_of_keys,
     tables_lacking_rows,
 )
-from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, write_file
+from pgoutput_construct.spark._replicate.staging import StagedChanges, write_file
 from pgoutput_construct.spark._replicate.table_description import without_other_key
 from pgoutput_construct.spark._replicate.table_write import can_append
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
@@ -152,11 +152,11 @@ def produce(
         on_missing: As in ``OpenLog.state``.
     """
     lacking = tables_lacking_rows(log, on_missing)
-    decoded = [number for number, step in enumerate(steps) if not staged.errors(_request(step))]
+    decoded = [number for number, step in enumerate(steps) if not staged.errors(step.request)]
 
     def prepare(spark: SparkSession, number: int) -> tuple[ArrowWrite, NewFiles] | None:
         step = steps[number]
-        summary, changes = staged.summary(_request(step)), staged.files(_request(step))
+        summary, changes = staged.summary(step.request), staged.files(step.request)
         table = SmallTable.from_step(log, sink, step, changes, summary, lacking)
         with needed_by(step.what):
             found = None if table is None else _prepared(log, spark, sink, step, table, summary)
@@ -172,7 +172,7 @@ def produce(
     prepared = {number: each for number, each in sessions.run_grouped(decoded, prepare) if isinstance(each, tuple)}
     writes = [write for write, _ in prepared.values()]
     # Tables with many changes are distributed first, each to another task.
-    writes.sort(key=lambda write: -staged.summary(_request(steps[write.number])).changes)
+    writes.sort(key=lambda write: -staged.summary(steps[write.number].request).changes)
     number = max(min(len(writes), _TASKS), -(-len(writes) // _TABLES_OF_TASK))
     store = sink.warehouse.store
     tasks = [ArrowTask(store, tuple(writes[index::number])) for index in range(number)]
@@ -186,7 +186,7 @@ def _prepared(
     log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, table: SmallTable, summary: ChangeSummary
 ) -> tuple[FilesUse, NewFiles, bool] | None:
     """Return how files become part of a table, and whether rows before are found by key; None where Spark writes."""
-    before, dataset = step.before if step.mode is UpdateMode.CHANGED else None, step.dataset
+    before, dataset = step.continued, step.dataset
     if before is None:
         files = sink.new_files(spark, dataset, table.stored_schema, step.replaced, FilesUse.REPLACE)
         return None if files is None else (FilesUse.REPLACE, files, False)
@@ -233,10 +233,6 @@ def _produced(write: ArrowWrite, files: NewFiles, row: Any) -> ProducedFiles:
     deletes = {write.deletes.name: row["delete_bytes"]} if write.deletes and row["delete_bytes"] else {}
     rows = None if write.use is FilesUse.APPEND else row["rows"]
     return ProducedFiles(files, added, None if row["overwrites"] else deletes, rows)
-
-
-def _request(step: TableStep) -> ChangeRequest:
-    return ChangeRequest(step.table, step.after)
 
 
 def write_files(task: ArrowTask) -> Iterator[dict[str, Any]]:

@@ -25,6 +25,7 @@ from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.column_layout import ColumnLayout
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
+from pgoutput_construct.spark._replicate.staging import ChangeRequest
 from pgoutput_construct.spark._replicate.warehouse_log import Coverage
 from pgoutput_construct.wire.messages import Insert
 
@@ -89,6 +90,16 @@ class TableStep:
         """Lower bound (exclusive) of the seqs to apply; -1 for a full rebuild."""
         is_rebuilt = self.has_new_copy if self.dataset.is_history else self.mode is UpdateMode.WRITTEN
         return -1 if self.before is None or is_rebuilt else self.before.version.seq
+
+    @property
+    def request(self) -> ChangeRequest:
+        """The changes that the step needs."""
+        return ChangeRequest(self.table, self.after)
+
+    @property
+    def continued(self) -> Dataset | None:
+        """The dataset whose rows changes are applied to; None where it is written as a whole."""
+        return self.before if self.mode is UpdateMode.CHANGED else None
 
 
 @dataclass(frozen=True)
@@ -276,7 +287,7 @@ class Reporter:
     target: int = -1
     """The seq that the batches lead to."""
     _progress: BatchProgress = BatchProgress(0, 0)
-    _estimates: dict[tuple[str, int], "_WorkEstimate"] = field(default_factory=dict)
+    _estimates: dict[ChangeRequest, "_WorkEstimate"] = field(default_factory=dict)
     _working: threading.Lock = field(default_factory=threading.Lock)
 
     def groups(self, log: OpenLog, batch: int, steps: Sequence[TableStep]) -> Iterator[list[TableStep]]:
@@ -298,11 +309,11 @@ class Reporter:
 
     def rows_of(self, steps: Iterable[TableStep]) -> int:
         """Estimate how many rows steps of the batch need."""
-        return sum(self._estimates[_request_key(step)].rows for step in steps)
+        return sum(self._estimates[step.request].rows for step in steps)
 
     def has_inserts_alone(self, step: TableStep) -> bool:
         """Return whether all that a step needs are inserts and copied rows, as far as the index of the log knows."""
-        return self._estimates[_request_key(step)].has_inserts_alone
+        return self._estimates[step.request].has_inserts_alone
 
     def report_done(self, steps: Iterable[TableStep]) -> None:
         """Report that steps are done."""
@@ -315,15 +326,11 @@ class Reporter:
                 self.report(self._progress)
 
 
-def _request_key(step: TableStep) -> tuple[str, int]:
-    return step.table, step.after
-
-
-def _by_request(steps: Iterable[TableStep]) -> Iterator[tuple[tuple[str, int], list[TableStep]]]:
+def _by_request(steps: Iterable[TableStep]) -> Iterator[tuple[ChangeRequest, list[TableStep]]]:
     """Yield the steps that need the same changes."""
-    found: dict[tuple[str, int], list[TableStep]] = {}
+    found: dict[ChangeRequest, list[TableStep]] = {}
     for step in steps:
-        found.setdefault(_request_key(step), []).append(step)
+        found.setdefault(step.request, []).append(step)
     yield from found.items()
 
 
@@ -337,7 +344,7 @@ class _WorkEstimate(NamedTuple):
     """Whether they are all inserts, and copied rows."""
 
 
-def _estimate_work(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, int], _WorkEstimate]:
+def _estimate_work(log: OpenLog, steps: Iterable[TableStep]) -> dict[ChangeRequest, _WorkEstimate]:
     """Estimate the changes that steps need: the index counts the rows of tables."""
     runs, segment_indexes = log.opened.index.located("rows")
     oids, counts, lasts, tags = (runs[name].to_numpy() for name in ("oid", "count", "last_seq", "tag"))
@@ -354,7 +361,7 @@ def _estimate_work(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, 
     for step in steps:
         first, end = np.searchsorted(oids, [step.dataset.version.oid, step.dataset.version.oid + 1]).tolist()
         later = lasts[first:end] > step.after
-        found[_request_key(step)] = _WorkEstimate(
+        found[step.request] = _WorkEstimate(
             int(counts[first:end][later].sum()),
             float(sizes[first:end][later].sum()),
             bool((tags[first:end][later] == _INSERT_TAG).all()),

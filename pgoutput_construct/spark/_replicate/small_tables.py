@@ -243,9 +243,8 @@ class SmallTable:
         unsent = tuple(name for name in table.current if name in summary.unsent)
         keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
         rule = SmallTableRule(table.current_columns, keys, unsent, table.base, table.relation_oid in lacking)
-        is_history, last = step.dataset.is_history, (-1, -1)
-        if step.before is not None and step.mode is UpdateMode.CHANGED:
-            last = step.before.version.last
+        is_history = step.dataset.is_history
+        last = (-1, -1) if step.continued is None else step.continued.version.last
         schema = (history_schema if is_history else rows_schema)(rule.columns)
         named = tuple((name, naming.reader_name(name)) for name in schema.names if naming.holds(name))
         return cls(rule, files, changes_schema(table.columns), named, last, is_history)
@@ -436,7 +435,7 @@ def _has_one_identity(step: TableStep, table: Table) -> bool:
 
     By the full row they do while the table has no other columns.
     """
-    since = step.before.version.last if step.before is not None and step.mode is UpdateMode.CHANGED else None
+    since = None if step.continued is None else step.continued.version.last
     mine = [each for each in table.identities if since is None or each.last > since]
     known = {(each.replica_identity, each.key_columns) for each in mine}
     named = table.columns.names if table.base is None else table.base.columns
@@ -452,8 +451,8 @@ def _has_one_identity(step: TableStep, table: Table) -> bool:
 
 def _is_same(step: TableStep) -> bool:
     """Return whether rows before, if they count, are described as those to come."""
-    if step.mode is UpdateMode.WRITTEN or step.before is None:
+    if step.continued is None:
         return True
-    one, other = step.before.version.shape, step.dataset.version.shape
+    one, other = step.continued.version.shape, step.dataset.version.shape
     is_described = (one.columns, one.current) == (other.columns, other.current)
     return is_described and (one.key_columns, one.replica_identity) == (other.key_columns, other.replica_identity)

@@ -27,7 +27,6 @@ from pgoutput_construct.spark._replicate.new_rows import (
 )
 from pgoutput_construct.spark._replicate.sink import Sink, most_rows
 from pgoutput_construct.spark._replicate.staging import (
-    ChangeRequest,
     StagedChanges,
     StagedRows,
     TableMasks,
@@ -83,14 +82,14 @@ class StepWriter:
         """Write tables, those of ``new`` rows without staging their changes."""
         others = [step for step in group if step.dataset.directory not in new]
         began = time.monotonic()
-        with staging(self.log, self.sink.warehouse, map(_request, others), self.masks) as staged:
+        with staging(self.log, self.sink.warehouse, (step.request for step in others), self.masks) as staged:
             staged_at = time.monotonic()
             self.seconds["stage"] += staged_at - began
 
             small = self._produced(others, staged)
 
             def apply(spark: SparkSession, step: TableStep) -> Dataset:
-                summary, request = new.get(step.dataset.directory), _request(step)
+                summary, request = new.get(step.dataset.directory), step.request
                 if (files := small.get(step.dataset.directory)) is not None:
                     return self._commit(spark, step, files, staged.summary(request).changes)
                 if summary is None:
@@ -109,11 +108,11 @@ class StepWriter:
         Of a table with a history changes are needed twice.
         """
         found = dict[str, ChangeSummary]()
-        requests = Counter(map(_request, group))
+        requests = Counter(step.request for step in group)
         least = least_new_rows(self.sink, len(group))
         for step in group if self.on_missing == "error" else ():
             count = self.reporter.rows_of([step])
-            is_alone = requests[_request(step)] == 1 and count >= least
+            is_alone = requests[step.request] == 1 and count >= least
             if is_alone and self.reporter.has_inserts_alone(step):
                 summary = new_rows_summary(count)
                 if appends_new_rows(self.log, self.sink, step, summary):
@@ -156,7 +155,7 @@ class StepWriter:
 
     def _written(self, spark: SparkSession, step: TableStep, changes: StagedRows | NewRows) -> Dataset:
         """Write a table, or its history, as it is now; return its dataset."""
-        before, sink = None if step.mode is UpdateMode.WRITTEN else step.before, self.sink
+        before, sink = step.continued, self.sink
         self._forget_missing(step)
         if isinstance(changes, NewRows):
             new = write_new_rows(self.log, spark, sink, step, changes)
@@ -173,7 +172,3 @@ class StepWriter:
         if written.reason:
             self.reasons[step.table] = written.reason
         return describe(spark, sink, written.dataset, self.log.table(step.table))
-
-
-def _request(step: TableStep) -> ChangeRequest:
-    return ChangeRequest(step.table, step.after)

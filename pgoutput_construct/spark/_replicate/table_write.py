@@ -26,7 +26,7 @@ from pgoutput_construct.spark._log_view.change_columns import POSITION, column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._own_session import session_settings
-from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
+from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.new_rows import NewRows
 from pgoutput_construct.spark._replicate.sink import FilesUse, NetChanges, Sink, most_rows
@@ -121,7 +121,7 @@ def appends_new_rows(log: OpenLog, sink: Sink, step: TableStep, summary: ChangeS
     """
     if step.dataset.is_history or is_soft(step.dataset):
         return False
-    before = None if step.mode is UpdateMode.WRITTEN else step.before
+    before = step.continued
     if before is None:
         return _begins_with_inserts(log, step, summary)
     is_same = sink.can_merge(step.dataset) and sink.naming_of(step.dataset) == sink.naming_of(before)
@@ -142,7 +142,7 @@ def write_new_rows(log: OpenLog, spark: SparkSession, sink: Sink, step: TableSte
         StagingNeededError: There are other changes than new rows; nothing was written.
         ChangeLogError: Rows cannot be decoded.
     """
-    naming, before = sink.naming_of(step.dataset), None if step.mode is UpdateMode.WRITTEN else step.before
+    naming, before = sink.naming_of(step.dataset), step.continued
     if before is not None:
         before = without_other_key(spark, sink, before, log.table(step.table))
         step = with_values(step, dataset=with_values(step.dataset, details=before.details))
