@@ -152,14 +152,14 @@ def produce(
         on_missing: As in ``OpenLog.state``.
     """
     lacking = tables_lacking_rows(log, on_missing)
-    decoded = [number for number, step in enumerate(steps) if not staged.errors(step.request)]
+    decoded = [number for number, step in enumerate(steps) if not staged.files[step.request].errors]
 
     def prepare(spark: SparkSession, number: int) -> tuple[ArrowWrite, NewFiles] | None:
         step = steps[number]
-        summary, changes = staged.summary(step.request), staged.files(step.request)
-        table = SmallTable.from_step(log, sink, step, changes, summary, lacking)
+        changes = staged.files[step.request]
+        table = SmallTable.from_step(log, sink, step, changes.names, changes.summary, lacking)
         with needed_by(step.what):
-            found = None if table is None else _prepared(log, spark, sink, step, table, summary)
+            found = None if table is None else _prepared(log, spark, sink, step, table, changes.summary)
         if table is None or found is None:
             return None
         use, files, finds_rows = found
@@ -172,7 +172,7 @@ def produce(
     prepared = {number: each for number, each in sessions.run_grouped(decoded, prepare) if isinstance(each, tuple)}
     writes = [write for write, _ in prepared.values()]
     # Tables with many changes are distributed first, each to another task.
-    writes.sort(key=lambda write: -staged.summary(steps[write.number].request).changes)
+    writes.sort(key=lambda write: -staged.files[steps[write.number].request].summary.changes)
     number = max(min(len(writes), _TASKS), -(-len(writes) // _TABLES_OF_TASK))
     store = sink.warehouse.store
     tasks = [ArrowTask(store, tuple(writes[index::number])) for index in range(number)]

@@ -88,40 +88,34 @@ class StagedRows:
 
 
 @dataclass(frozen=True)
-class _StagedFiles:
+class StagedFiles:
+    """The files of the changes of a table."""
+
     schema: pa.Schema
+    """The columns of the changes."""
     names: tuple[str, ...] = ()
+    """The names of the files in the warehouse."""
     summary: ChangeSummary = _NOTHING
     errors: tuple[str, ...] = ()
+    """Why changes could not be decoded."""
 
 
+@dataclass(frozen=True)
 class StagedChanges:
     """Changes of tables, as files."""
 
-    def __init__(self, path: str, files: Mapping[ChangeRequest, _StagedFiles], size: int | None) -> None:
-        self._path = path
-        self._files = files
-        self.size = size
-        """The bytes of the messages that were read for them (``size_of``)."""
-
-    def summary(self, requested: ChangeRequest) -> ChangeSummary:
-        """Return the summary of changes."""
-        return self._files[requested].summary
-
-    def files(self, requested: ChangeRequest) -> tuple[str, ...]:
-        """Return the names of files of changes, in the warehouse."""
-        return self._files[requested].names
-
-    def errors(self, requested: ChangeRequest) -> tuple[str, ...]:
-        """Return why changes could not be decoded."""
-        return self._files[requested].errors
+    path: str
+    """Where the warehouse is."""
+    files: Mapping[ChangeRequest, StagedFiles]
+    size: int | None
+    """The bytes of the messages that were read for them (``size_of``)."""
 
     def changes(self, spark: SparkSession, requested: ChangeRequest) -> StagedRows:
         """Return changes; raise ChangeLogError where they could not be decoded."""
-        found = self._files[requested]
+        found = self.files[requested]
         for error in found.errors:
             raise ChangeLogError(error)
-        return StagedRows(spark, self._path, found.schema, found.names, found.summary)
+        return StagedRows(spark, self.path, found.schema, found.names, found.summary)
 
 
 TableMasks: TypeAlias = Mapping[str, Mapping[str, Mask]]
@@ -158,7 +152,7 @@ def _stage_changes(
     log: OpenLog, path: str, store: LogStore, requested: Sequence[ChangeRequest], masks: TableMasks
 ) -> StagedChanges:
     tables = [log.table(each.table) for each in requested]
-    files = [_StagedFiles(changes_schema(table.columns)) for table in tables]
+    files = [StagedFiles(changes_schema(table.columns)) for table in tables]
     tasks = list[StagingTask]()
     try:
         tasks += staging_tasks(log, store, requested, tables, masks)
@@ -302,15 +296,13 @@ def _staged_table(
     )
 
 
-def _with(files: _StagedFiles, result: Row) -> _StagedFiles:
+def _with(files: StagedFiles, result: Row) -> StagedFiles:
     if result["error"] is not None:
-        return _StagedFiles(files.schema, files.names, files.summary, (*files.errors, result["error"]))
+        return replace(files, errors=(*files.errors, result["error"]))
     bounds = {name: (low, high) for name, (low, high) in json.loads(result["bounds"]).items()}
     fields = {name: result[name] for name in ChangeSummary._fields}
     summary = ChangeSummary(**fields | {"unsent": frozenset(result["unsent"]), "bounds": bounds})
-    return _StagedFiles(
-        files.schema, (*files.names, result["file"]), combined_summary(files.summary, summary), files.errors
-    )
+    return replace(files, names=(*files.names, result["file"]), summary=combined_summary(files.summary, summary))
 
 
 STAGING_RESULT: Final = pa.schema(

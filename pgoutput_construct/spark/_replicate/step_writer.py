@@ -91,7 +91,7 @@ class StepWriter:
             def apply(spark: SparkSession, step: TableStep) -> Dataset:
                 summary, request = new.get(step.dataset.directory), step.request
                 if (files := small.get(step.dataset.directory)) is not None:
-                    return self._commit(spark, step, files, staged.summary(request).changes)
+                    return self._commit(spark, step, files, staged.files[request].summary.changes)
                 if summary is None:
                     return self._write_step(spark, step, lambda: staged.changes(spark, request))
                 rows = partial(NewRows.from_log, self.log, self.sink.warehouse.store, request, summary, self.masks)
