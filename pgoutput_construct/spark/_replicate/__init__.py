@@ -7,19 +7,18 @@ In come a log and the address of a warehouse; out go datasets, one for each tabl
 what is to be done for each table, and in which groups; ``step_writer`` has each group done, in the cheapest of these
 ways: ``staging`` reads the log once for all of them, but for ``new_rows``, which need not be staged; ``arrow_writes``
 writes small tables, and few changes of larger ones, as ``small_tables`` says, without a job of Spark for each;
-``table_moves`` moves those of renamed tables; ``table_write`` appends, merges or writes a table as a whole,
-``table_description`` and ``table_comments`` give it the comments of its source, and its key; ``table_history`` records
-every row that it had. A format is a ``sink`` (``parquet_sink``, whose tables are in parts, ``delta_sink``,
-``iceberg_sink``; the last two share ``merge_statement``, take files that were written without Spark by ``delta_files``
-and ``iceberg_files``, and have a variant in which several datasets are one table, ``shared_tables``);
-``existing_tables`` is what others have where a dataset is to be. ``dataset_names`` says what datasets are called,
-``dataset_columns`` names what they have in addition to the columns of tables; ``column_rules`` leaves columns out or
-masks them (``column_masks``), before anything else sees them; ``column_layout`` chooses the added columns, and
-``soft_deletes`` writes tables whose deleted rows stay. ``maintenance`` puts small files together between batches, and
-removes what readers no longer need. ``lake/_notes`` is what a warehouse knows of its datasets, ``known_datasets``
-what of that is in doubt, and how it is settled, ``warehouse_log`` which log they are of and what that retains for them,
-``troubles`` the tables that could not be brought up to date, ``warehouse_reader`` reads tables, histories and reports.
-Start reading at ``table_batches``.
+``table_write`` appends, merges or writes a table as a whole, ``table_description`` gives it the comments of its source,
+and its key; ``table_history`` records every row that it had. A format is a ``sink`` (``parquet_sink``, whose tables are
+in parts, ``delta_sink``, ``iceberg_sink``; the last two share ``merge_statement``, take files that were written without
+Spark by ``delta_files`` and ``iceberg_files``, and have a variant in which several datasets are one table,
+``shared_tables``); ``existing_tables`` is what others have where a dataset is to be. ``dataset_names`` says what
+datasets are called, ``dataset_columns`` names what they have in addition to the columns of tables; ``column_rules``
+leaves columns out or masks them (``column_masks``), before anything else sees them; ``column_layout`` chooses the added
+columns, and ``soft_deletes`` writes tables whose deleted rows stay. ``maintenance`` puts small files together between
+batches, and removes what readers no longer need. ``lake/_notes`` is what a warehouse knows of its datasets,
+``known_datasets`` what of that is in doubt, how it is settled, and how those of renamed tables move, ``warehouse_log``
+which log they are of and what that retains for them, ``troubles`` the tables that could not be brought up to date,
+``warehouse_reader`` reads tables, histories and reports. Start reading at ``table_batches``.
 
 To add a format of tables:
 

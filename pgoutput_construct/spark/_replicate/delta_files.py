@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.spark._replicate.sink import FilesUse
-from pgoutput_construct.spark._replicate.table_comments import TABLE
+from pgoutput_construct.spark._replicate.table_description import TABLE
 
 NTZ: Final = "timestampNtz"
 """The feature that columns of timestamps without time zone need."""

@@ -58,7 +58,7 @@ from pgoutput_construct.spark._replicate.sink import (
     WriteOptions,
     partition_fields,
 )
-from pgoutput_construct.spark._replicate.table_comments import comment_statements
+from pgoutput_construct.spark._replicate.table_description import comment_statements
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
 _MAPPING: Final = "delta.columnMapping."

@@ -55,7 +55,7 @@ from pgoutput_construct.spark._replicate.sink import (
     WriteOptions,
     partition_fields,
 )
-from pgoutput_construct.spark._replicate.table_comments import comment_statements
+from pgoutput_construct.spark._replicate.table_description import comment_statements
 
 _PROPERTY: Final = "pgoutput.version"
 WAREHOUSE_PROPERTY: Final = "pgoutput.warehouse"

@@ -3,7 +3,7 @@
 A note may be older than its data, or be missing, after an interruption or a failure. What is in doubt is settled before
 a batch builds on it:
 
-- **Moves** (``Progress.moving``) are completed or undone first; ``table_moves`` says how.
+- **Moves** (``Progress.moving``) are completed or undone first, as the last paragraphs say.
 - **A note that may be older** (``_unsure``) is compared with the version that the data have, which is the truth.
 - **A note that could not be read** after its step failed (``_unread``) is read again. If it is there, the step has
   succeeded, and only the answer was lost.
@@ -14,12 +14,24 @@ a batch builds on it:
 
 What fails is settled by a later batch. Until then a table is in trouble; only logged is the failure to clear a
 location, and what concerns no table of the log.
+
+A dataset whose table was renamed is moved, where its format can do that without writing rows. A move is not one step:
+the data come to their new location, the note of that location is written, the old note is removed, and what is left in
+the old location is cleared. So that it is exact whatever is interrupted, moves are announced before they begin
+(``Progress.moving``), and settled before the next batch does anything else:
+
+- If the new location has a note, the data are there: the old note, and what is left, are removed.
+- If only the old location has one, the sink says whether the data have moved (a catalog renames a table at once); if
+  so, the move is completed, else what was begun is cleared, and the move is planned again. So only a move to a location
+  where others have nothing is announced.
+
+The version of a dataset is with its data, and moves with them; the name of its table is what the note says.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -34,11 +46,19 @@ from pgoutput_construct.spark._replicate.batch_plan import TableStep, latest_dat
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.table_description import undescribed
-from pgoutput_construct.spark._replicate.table_moves import Move, complete_move, planned_moves, settle_move
 from pgoutput_construct.spark._replicate.troubles import WaitingError
-from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing
+from pgoutput_construct.spark._replicate.warehouse_reader import copy_missing, forget_missing
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
+
+
+class _Move(NamedTuple):
+    """What is to be moved."""
+
+    dataset: Dataset
+    """The dataset as it is."""
+    moving: Moving
+    """Where it goes."""
 
 
 class KnownDatasets:
@@ -181,7 +201,7 @@ class KnownDatasets:
         """Move the datasets of renamed tables where that can be; return the former names of these, by their present."""
         mine = [table for table in tables if table.relation_oid not in self.failed]
         latest = latest_datasets(self.own.values()).values()
-        planned = [move for move in planned_moves(mine, latest, self.datasets, self.names) if self._can_move(move)]
+        planned = [move for move in _planned_moves(mine, latest, self.datasets, self.names) if self._can_move(move)]
         if not planned:
             return {}
         unsettled = self.progress.moving
@@ -194,7 +214,7 @@ class KnownDatasets:
             try:
                 if not self._sink.move(self._spark, move.dataset, move.moving.after):
                     continue
-                moved = complete_move(self._spark, self._sink, move)
+                moved = _complete_move(self._spark, self._sink, move)
             except Exception as error:
                 self._fail_move(move.moving, error)
                 unsettled = (*unsettled, move.moving)
@@ -372,7 +392,7 @@ class KnownDatasets:
         failed = list[Moving]()
         for moving in self.progress.moving:
             try:
-                self.datasets = settle_move(self._spark, self._sink, moving, self._as_noted(moving))
+                self.datasets = _settle_move(self._spark, self._sink, moving, self._as_noted(moving))
                 self._unsure = (self._unsure | {moving.before, moving.after}) & self.datasets.keys()
             except Exception as error:
                 self._fail_move(moving, error)
@@ -392,7 +412,7 @@ class KnownDatasets:
             _take(found, directory, noted)
         return found
 
-    def _can_move(self, move: Move) -> bool:
+    def _can_move(self, move: _Move) -> bool:
         try:
             if self._sink.is_same_location(move.moving.before, move.moving.after):
                 return False
@@ -420,3 +440,68 @@ def _take(datasets: dict[str, Dataset], directory: str, noted: Dataset | None) -
 def _named_as(version: Version, dataset: Dataset) -> Version:
     """Return the version of data with the name that the note has: data that were moved do not know it."""
     return replace(version, table=dataset.version.table)
+
+
+def _planned_moves(
+    tables: Collection[Table], datasets: Collection[Dataset], taken: Collection[str], names: DatasetNames
+) -> list[_Move]:
+    """Return the moves of datasets whose tables have other names now, each to a location that is free by then.
+
+    Tables that exchange their names, or take the one of another, are not among them.
+
+    Args:
+        tables: The tables.
+        datasets: The latest dataset of each table, and of each history.
+        taken: The directories of all datasets.
+        names: The names of datasets.
+    """
+    by_oid = {table.relation_oid: table for table in tables if not table.dropped}
+    wanted, found, taken = list[_Move](), list[_Move](), {*taken}
+    for dataset in datasets:
+        table = by_oid.get(dataset.version.oid)
+        directory = table and names.directory(table, dataset.is_history)
+        if table is not None and directory and directory != dataset.directory:
+            wanted.append(_Move(dataset, Moving(dataset.directory, directory, table.qualified)))
+    while free := [move for move in wanted if move.moving.after not in taken]:
+        found.append(free[0])
+        wanted.remove(free[0])
+        taken ^= {free[0].moving.before, free[0].moving.after}
+    return found
+
+
+def _complete_move(spark: SparkSession, sink: Sink, move: _Move) -> Dataset:
+    """Have the note of a dataset follow its data; return the dataset."""
+    moved = sink.moved(move.dataset, move.moving.after)
+    moved = replace(moved, version=replace(moved.version, table=move.moving.table))
+    copy_missing(sink.warehouse, move.dataset, moved)
+    sink.warehouse.write_note(moved)
+    sink.warehouse.remove_note(move.dataset.directory)
+    _clear(spark, sink, move.dataset)
+    return moved
+
+
+def _settle_move(
+    spark: SparkSession, sink: Sink, moving: Moving, datasets: Mapping[str, Dataset]
+) -> dict[str, Dataset]:
+    """Complete or undo a move that was interrupted; return the datasets by directory."""
+    found, there = dict(datasets), datasets.get(moving.after)
+    # A later move may have brought another table into the old location.
+    here = datasets.get(moving.before)
+    if here is not None and there is not None and here.version.oid != there.version.oid:
+        return found
+    if there is None and here is not None:
+        if not sink.has_moved(spark, here, moving.after):
+            _clear(spark, sink, replace(here, directory=moving.after))
+            return found
+        del found[moving.before]
+        return found | {moving.after: _complete_move(spark, sink, _Move(here, moving))}
+    if there is not None:
+        sink.warehouse.remove_note(moving.before)
+        _clear(spark, sink, replace(there, directory=moving.before))
+        found.pop(moving.before, None)
+    return found
+
+
+def _clear(spark: SparkSession, sink: Sink, dataset: Dataset) -> None:
+    sink.clear_moved(spark, dataset)
+    forget_missing(sink.warehouse, dataset)

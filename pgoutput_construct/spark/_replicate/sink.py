@@ -430,7 +430,7 @@ class Sink(ABC):
         return self.warehouse.is_local and self.existing(spark, replace(dataset, directory=directory)) is None
 
     def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Move the data of a dataset to an unused directory; ``table_moves`` says when.
+        """Move the data of a dataset to an unused directory; ``known_datasets`` says when.
 
         They may be in the former one, too, until ``clear_moved``: readers see them in the one that a note names. Here
         that one gets hard links to the files, none of which has the path of its directory.

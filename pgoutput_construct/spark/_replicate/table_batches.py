@@ -11,7 +11,7 @@
 - After an interruption the notes may be older than the data, or missing. They are no longer trusted
   (``known_datasets``): the version is read from the data of each table. A table whose commit succeeded has nothing
   left to do; any other one is done again from its own seq.
-- A dataset whose table was renamed is moved before anything else of a batch; ``table_moves`` says how that is exact.
+- A dataset whose table was renamed is moved before anything else of a batch; ``known_datasets`` says how that is exact.
 - The batch that follows an interruption ends at or after the seq of the interrupted one (``least_seq``): some tables
   are there already, and no table goes back.
 - What else a batch writes is derived, and written again under the same name: staged changes (removed before and after),

@@ -4,7 +4,8 @@ They are those of the source, as the log has them last. A write as a whole makes
 note of a dataset has what it was described with (``DESCRIBED``), and a table is described after a batch has written it
 if that differs; also by a batch that has no changes of it, if its comments have changed. After an interruption between
 the two, the note does not know what the table is described with: it is described again. A description is not worth an
-error: one that fails is logged, and not tried again until it changes.
+error: one that fails is logged, and not tried again until it changes. Most comments come with the columns of the rows
+that a table is written with; the others, and those that change, are statements of their own.
 
 A column of a key that formats know is required: NULL cannot be written into it. So the key is taken back before changes
 are written of a table that has another one.
@@ -15,16 +16,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._execution import reason_of
+from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
+from pgoutput_construct.spark._replicate.merge_statement import literal
 from pgoutput_construct.spark._replicate.sink import Sink
-from pgoutput_construct.spark._replicate.table_comments import TABLE
 from pgoutput_construct.spark._state.equality import is_always_typed
 
 DESCRIBED: Final = "described"
@@ -33,6 +35,12 @@ _COMMENTS: Final = "comments"
 _KEY: Final = "key"
 _UNKNOWN: Final = ["?", "?"]
 """A key of which it is not known whether the table has it: no key has a column twice."""
+TABLE: Final = ""
+"""What a comment on the table itself is called among those of columns."""
+_OF_COLUMN: Final = "comment"
+"""What the metadata of a column call its comment,"""
+_OF_TABLE: Final = "Comment"
+"""and what Spark calls that of a table."""
 _LOG: Final = logging.getLogger("pgoutput_construct")
 
 
@@ -84,6 +92,37 @@ def describe(spark: SparkSession, sink: Sink, dataset: Dataset, table: Table) ->
             reason_of(error),
         )
     return _noted(dataset, wanted)
+
+
+def commented(rows: DataFrame, comments: Mapping[str, str]) -> DataFrame:
+    """Return rows whose columns have comments, by name."""
+    if not comments.keys() & {*rows.columns}:
+        return rows
+    metadata = {name: {_OF_COLUMN: text} for name, text in comments.items()}
+    return rows.select(
+        *(
+            column(name).alias(name, metadata=metadata[name]) if name in metadata else column(name)
+            for name in rows.columns
+        )
+    )
+
+
+def comment_statements(spark: SparkSession, table: str, comments: Mapping[str, str]) -> Iterator[str]:
+    """Yield the statements after which a table has comments, and no others.
+
+    Args:
+        spark: The session.
+        table: The table as SQL has it.
+        comments: The comments by the names of columns, and that of the table as "".
+    """
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    was = next((row["data_type"] for row in reversed(rows) if row["col_name"] == _OF_TABLE), "")
+    if was != comments.get(TABLE, ""):
+        yield f"COMMENT ON TABLE {table} IS {literal(comments.get(TABLE, ''))}"
+    for field in spark.table(table).schema:
+        text = comments.get(field.name, "")
+        if field.metadata.get(_OF_COLUMN, "") != text:
+            yield f"ALTER TABLE {table} ALTER COLUMN {quoted(field.name)} COMMENT {literal(text)}"
 
 
 def has_other_comments(sink: Sink, dataset: Dataset, table: Table) -> bool:

@@ -33,8 +33,7 @@ from pgoutput_construct.spark._replicate.sink import FilesUse, NetChanges, Sink,
 from pgoutput_construct.spark._replicate.small_tables import SmallTable, tables_lacking_rows
 from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
 from pgoutput_construct.spark._replicate.staging import StagedRows
-from pgoutput_construct.spark._replicate.table_comments import commented
-from pgoutput_construct.spark._replicate.table_description import comments_of, without_other_key
+from pgoutput_construct.spark._replicate.table_description import commented, comments_of, without_other_key
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
 from pgoutput_construct.spark._state.demands import OnMissing, demand_of
