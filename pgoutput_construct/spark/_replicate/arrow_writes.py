@@ -316,7 +316,7 @@ def _rows_before(store: LogStore, write: ArrowWrite, changes: pa.Table) -> _Rows
         indexes = [each[pc.equal(paths, file.address).to_numpy()] for paths, each in map(opened, file.deletes)]
         deleted = np.unique(np.concatenate([np.zeros(0, np.int64), *indexes]))
         if keys is None:
-            rows = read_files(store, {file.name: file.size}, write.schema, most=file.size)
+            rows = read_files(store, [file.name], write.schema, most=file.size)
             found = None if rows is None else _without(rows, deleted)
         else:
             found = read_rows_of_keys(store, file.name, write.schema, keys, deleted)

@@ -546,7 +546,3 @@ def _text_of(given: ColumnDefault) -> str:
         return str(reader.load(value))
     except CannotHold:
         return reader.text(value)
-
-
-NO_RULES: Final = ColumnRules()
-"""No column has a rule."""

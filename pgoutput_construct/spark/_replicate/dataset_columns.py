@@ -5,7 +5,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
@@ -56,7 +55,8 @@ class Naming(Prefix):
         A history also has dropped columns. The version alone decides, which is stored with the data.
         """
         names = {name.lower() for name in (version.shape.columns if is_history else version.shape.current)}
-        found = replace(self, added=HISTORY if is_history else added_columns(version))
+        own = STATE if version.shape.added is None else version.shape.added
+        found = replace(self, added=HISTORY if is_history else own)
         while not names.isdisjoint({found.added_name(name).lower() for name in found.added}):
             found = replace(found, prefix=found.prefix + PREFIX)
         return found
@@ -69,7 +69,9 @@ class Naming(Prefix):
         """Return rows under the names of datasets, without added columns that these do not have."""
         chosen = {name: self.reader_name(name) for name in rows.columns if self.holds(name)}
         found = self.unescape(rows)
-        return rename_columns(found, chosen) if len(chosen) == len(rows.columns) else select_columns(found, chosen)
+        if len(chosen) == len(rows.columns):
+            return rename_columns(found, chosen)
+        return found.select(*(column(name).alias(other) for name, other in chosen.items()))
 
     def unescape(self, rows: DataFrame) -> DataFrame:
         """Return rows whose ``_untyped`` and ``_unchanged`` name columns as datasets do."""
@@ -88,15 +90,6 @@ class Naming(Prefix):
         marked = f"^([{MARK}{PREFIX}])"
         naming = (name for name in _NAMING if name in self.added)
         return rename_references(found, lambda name: F.regexp_replace(name, marked, f"{MARK}$1"), *naming)
-
-    def arrow_schema(self, schema: pa.Schema) -> pa.Schema:
-        """Return a schema under the names of datasets."""
-        return pa.schema([field.with_name(self.reader_name(field.name)) for field in schema])
-
-
-def select_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
-    """Return some columns of rows, by their present names, under others."""
-    return rows.select(*(column(name).alias(other) for name, other in names.items()))
 
 
 def unescape_references(rows: DataFrame, *columns: str) -> DataFrame:
@@ -120,8 +113,3 @@ def escape_log(log: OpenLog) -> OpenLog:
     tables = {name: escaped_table(table) for name, table in log.opened.tables.items()}
     found.opened = replace(log.opened, tables=tables)
     return found
-
-
-def added_columns(version: Version) -> tuple[str, ...]:
-    """Return the columns that a table's dataset has in addition to its own, as replays call them."""
-    return STATE if version.shape.added is None else version.shape.added

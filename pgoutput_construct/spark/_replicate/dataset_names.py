@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from re import split
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.lake._directories import HISTORY_SUFFIX, SCHEMA, SHARED, TABLE, directory_name, encoded_name
@@ -13,13 +13,6 @@ from pgoutput_construct.lake._notes import Progress
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 
 _COLUMN: Final = re.compile("[a-z][a-z0-9_]*", re.ASCII | re.IGNORECASE)
-
-
-class NameConflict(NamedTuple):
-    """A table that would have the name of another one."""
-
-    table: Table
-    error: PgoutputError
 
 
 @dataclass(frozen=True)
@@ -85,8 +78,8 @@ class DatasetNames:
 
     def conflicts(
         self, tables: Collection[Table], owners: Mapping[str, int], ignores_case: bool = False
-    ) -> Iterator[NameConflict]:
-        """Yield the tables that would have the name of another one.
+    ) -> Iterator[tuple[Table, PgoutputError]]:
+        """Yield the tables that would have the name of another one, each with its error.
 
         Args:
             tables: The tables; dropped ones have no name any more.
@@ -102,7 +95,7 @@ class DatasetNames:
             for table in together if len(together) > 1 else ():
                 directory = self.directory(table, False)
                 if owners.get(directory) != table.relation_oid:
-                    yield NameConflict(table, self._conflict(directory, table, together))
+                    yield table, self._conflict(directory, table, together)
 
     def _conflict(self, directory: str, table: Table, together: Collection[Table]) -> PgoutputError:
         others = [each for each in together if each is not table]

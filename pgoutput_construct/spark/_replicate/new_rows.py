@@ -120,8 +120,8 @@ class NewRows:
 
     def schema_of(self, naming: Naming) -> pa.Schema:
         """Return the columns that a dataset has of the rows, under its names."""
-        held = [field for field in self.rule.schema if naming.holds(field.name)]
-        return naming.arrow_schema(pa.schema(held))
+        held = (field for field in self.rule.schema if naming.holds(field.name))
+        return pa.schema([field.with_name(naming.reader_name(field.name)) for field in held])
 
     def write(self, spark: SparkSession, files: NewFiles, naming: Naming) -> dict[str, int]:
         """Write the rows as files; return the bytes of each by its name in the warehouse.

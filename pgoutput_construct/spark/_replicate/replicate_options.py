@@ -243,8 +243,6 @@ class ReplicateOptions:
     def sink_of(self, warehouse: Warehouse) -> Sink:
         """Return the sink of the warehouse, with the prefix that it has already."""
         names, known = self.names_in(warehouse), warehouse.progress()
-        if names.schema_column:
-            self._check_shared(soft_delete=self.layout_in(warehouse).soft_delete)
         sink = open_sink(self.into, warehouse, replace(self.write_options, schema_column=names.schema_column))
         sink.naming = Naming(known.prefix if known else self.metadata_prefix or PREFIX)
         sink.adopts = self.adopt
@@ -258,14 +256,13 @@ class ReplicateOptions:
     def _names(self) -> tuple[str | None, str | None, str | None]:
         return self.namespace, self.table_name, self.schema_column
 
-    def _check_shared(self, soft_delete: bool | None = None) -> None:
+    def _check_shared(self) -> None:
         """Raise PgoutputError for what tables that schemas share cannot have: a format, or one of other options."""
         if self.into == "parquet":
             raise PgoutputError(
                 "tables of Parquet are not shared by schemas (--schema-column): choose delta or iceberg"
             )
-        given = {"history": self.history, "partition_by": self.partition_by}
-        given |= {"soft_delete": self.soft_delete if soft_delete is None else soft_delete}
+        given = {"history": self.history, "partition_by": self.partition_by, "soft_delete": self.soft_delete}
         for name in sorted(name for name, value in given.items() if value):
             raise PgoutputError(
                 f"tables that schemas share (--schema-column) have no --{_flag(name)} ({name}=): replicate into "

@@ -4,7 +4,7 @@ A ``SmallTableRule`` says it of a table, and ``SmallTable`` also which changes, 
 ``arrow_writes`` writes them. What is not as simple as that is left to Spark.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -261,7 +261,7 @@ class SmallTable:
 
     def read_changes(self, store: LogStore) -> pa.Table | None:
         """Return its changes, given the store of their files; None as ``read_files``."""
-        return read_files(store, dict.fromkeys(self.changes), self.changed)
+        return read_files(store, self.changes, self.changed)
 
     def after(self, before: pa.Table | None, changes: pa.Table) -> pa.Table | None:
         """Return the rows after changes, given those before; None if a change needs Spark.
@@ -306,9 +306,7 @@ class SmallTable:
         return found.select(self.schema.names)
 
 
-def read_files(
-    store: LogStore, files: Mapping[str, int | None], schema: pa.Schema, most: int = _BYTES
-) -> pa.Table | None:
+def read_files(store: LogStore, files: Iterable[str], schema: pa.Schema, most: int = _BYTES) -> pa.Table | None:
     """Return rows; None if they are more than a task should hold, or files are not as they are written now.
 
     That is, they have other columns, such as before an ALTER TABLE, or the calendar of Spark before 3.0: a program that
@@ -316,13 +314,11 @@ def read_files(
 
     Args:
         store: The store of the files.
-        files: The bytes of each by its name; None where they are not known.
+        files: The names of the files.
         schema: The columns.
-        most: The most bytes that are read.
+        most: The most bytes that are read of each.
     """
     parts, rows = [schema.empty_table()], 0
-    if sum(size or 0 for size in files.values()) > most:
-        return None
     for name in files:
         with store.explained("cannot be read", name), store.open(name) as file:
             if file.size() > most:

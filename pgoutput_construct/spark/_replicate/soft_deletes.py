@@ -96,7 +96,14 @@ class SoftWrite:
         They are stored first: Iceberg merges no rows that are made of those in the table (``IcebergSink.record``).
         """
         live = self.sink.read_for_replay(self.spark, before)
-        rows = self._last_rows(self._intervals(live)).withColumns(_of_net_changes())
+        rows = self._last_rows(self._intervals(live)).withColumns(
+            {
+                "_op": F.lit(_UPSERT),
+                "_unchanged": F.array().cast("array<string>"),
+                "_key": F.lit(None).cast("string"),
+                "_missing": F.lit(0),
+            }
+        )
         folder = f"{STAGED}/{self.step.dataset.directory}{_FOLDER}"
         path, summary = f"{self.sink.warehouse.path}/{folder}", self.changes.summary
         rows.write.mode("overwrite").parquet(path)
@@ -117,7 +124,8 @@ class SoftWrite:
         names = [*table.current, *STATE]
         rows = [present.select(*map(column, names)).withColumn(DELETED_AT, F.lit(None).cast("timestamp"))]
         ended = self._intervals(live).where(F.col("_ended_by").isNotNull())
-        rows.append(self._last_rows(ended) if self.is_keyed else self._rows(ended.where(_is_deleted())))
+        is_deleted = F.col("_ended_by").isin(list(_DELETING))
+        rows.append(self._last_rows(ended) if self.is_keyed else self._rows(ended.where(is_deleted)))
         if (earlier := self._earlier_rows()) is not None:
             rows.append(earlier)
         found = self._without_replaced(rows) if self.is_keyed else reduce(DataFrame.unionByName, rows)
@@ -206,20 +214,6 @@ class SoftWrite:
         last = last_commit(index, index.last_seq)
         time = Timestamp.now() if last is None else Timestamp(last["commit_time"])
         return F.timestamp_micros(F.lit(int(time) + UNIX_TO_POSTGRES))
-
-
-def _of_net_changes() -> dict[str, Column]:
-    """Return what net changes have in addition to rows."""
-    return {
-        "_op": F.lit(_UPSERT),
-        "_unchanged": F.array().cast("array<string>"),
-        "_key": F.lit(None).cast("string"),
-        "_missing": F.lit(0),
-    }
-
-
-def _is_deleted() -> Column:
-    return F.col("_ended_by").isin(list(_DELETING))
 
 
 def _is_copied(table: Table) -> Column:

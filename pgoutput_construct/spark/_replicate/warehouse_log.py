@@ -256,14 +256,11 @@ def _plan(log: ChangeLog, warehouse: Warehouse, progress: Progress | None) -> It
     partial = [name for name in there & tables.keys() if tables[name].relation_oid in lacking]
     yield f"replaced, with their histories, by what this log has: {_joined(tables[name].qualified for name in whole)}"
     yield f"retained until this log has a copy of them: {_joined(tables[name].qualified for name in partial)}"
-    yield f"retained, because this log does not have them: {_joined(_absent_tables(datasets, tables.keys()))}"
+    absent = (each.version.table for each in datasets if each.directory not in tables)
+    yield f"retained, because this log does not have them: {_joined(absent)}"
     yield f"new: {_joined(table.qualified for name, table in tables.items() if name not in there)}"
     if progress is not None and progress.reader:
         yield f"the earlier log still waits for its reader {progress.reader}: pgoutput log readers LOG --remove it"
-
-
-def _absent_tables(datasets: Collection[Dataset], directories: Collection[str]) -> Iterator[str]:
-    return (each.version.table for each in datasets if each.directory not in directories)
 
 
 def _joined(names: Iterable[str]) -> str:

@@ -78,7 +78,14 @@ def read_missing(spark: SparkSession, warehouse: Address, table: str) -> DataFra
         PgoutputError: There is no such warehouse or table.
     """
     opened = Warehouse(warehouse)
-    return _read_reports(spark, plain_path(f"{opened.path}/{_reports_folder(opened.find(normal_name(table)))}"))
+    path = f"{opened.path}/{_reports_folder(opened.find(normal_name(table)))}"
+    reader = spark.read.schema(_COLUMNS).option("recursiveFileLookup", True)
+    try:
+        return reader.parquet(plain_path(path))
+    except AnalysisException as error:
+        if error.getCondition() != _NOTHING:
+            raise
+        return spark.createDataFrame([], _COLUMNS)
 
 
 def report_missing(warehouse: Warehouse, step: TableStep, rows: DataFrame) -> int:
@@ -112,16 +119,6 @@ def forget_missing(warehouse: Warehouse, dataset: Dataset) -> None:
     """Remove the reports of a table."""
     if not dataset.is_history:
         warehouse.store.remove(_reports_folder(dataset))
-
-
-def _read_reports(spark: SparkSession, path: str) -> DataFrame:
-    reader = spark.read.schema(_COLUMNS).option("recursiveFileLookup", True)
-    try:
-        return reader.parquet(path)
-    except AnalysisException as error:
-        if error.getCondition() != _NOTHING:
-            raise
-        return spark.createDataFrame([], _COLUMNS)
 
 
 def _reports_folder(dataset: Dataset) -> str:
