@@ -6,6 +6,7 @@ from typing import Final
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.lake._notes import Progress, Warehouse
+from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
@@ -54,7 +55,9 @@ def open_sink(name: str, warehouse: Warehouse, options: WriteOptions = DEFAULT_O
 def existing_sink(warehouse: Warehouse, progress: Progress) -> Sink:
     """Return the sink of the tables that a warehouse has."""
     options = WriteOptions(catalog=progress.catalog, schema_column=progress.schema_column, grace=progress.grace)
-    return open_sink(progress.format, warehouse, options)
+    sink = open_sink(progress.format, warehouse, options)
+    sink.naming = Naming(progress.prefix)
+    return sink
 
 
 def write_options_of(

@@ -24,7 +24,7 @@ from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import shape_of
 from pgoutput_construct.spark._replicate.column_rules import without_columns
-from pgoutput_construct.spark._replicate.dataset_columns import Naming, unescape_references
+from pgoutput_construct.spark._replicate.dataset_columns import unescape_references
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.sinks import existing_sink
 from pgoutput_construct.spark._replicate.staging import masked_changes
@@ -214,7 +214,6 @@ def read_warehouse_table(spark: SparkSession, address: Address, name: str, log: 
     check_own(log, progress, warehouse.find(name).version)
     check_format(spark, progress.format)
     sink = existing_sink(warehouse, progress)
-    sink.naming = Naming(progress.prefix)
     sink.prepare(spark)
     while True:
         dataset = warehouse.find(name)

@@ -89,6 +89,17 @@ def tenants(request: pytest.FixtureRequest, lake: Any, server18: EmbeddedServer,
         yield Tenants(lake, shop, tmp_path / "wh", into)
 
 
+@pytest.mark.server
+@pytest.mark.spark
+@pytest.mark.parametrize("tenants", ["iceberg", pytest.param("delta", marks=pytest.mark.long)], indirect=True)
+def test_another_prefix(tenants: Tenants) -> None:
+    """Rows of a schema are read under the names that the warehouse gives to added columns."""
+    tenants.replicate(metadata_prefix="pg_")
+    found = read_current(tenants.spark, tenants.warehouse, "a.orders")
+    assert found.columns == ["id", "v", "big", "pg_untyped", "pg_commit_lsn", "pg_seq"]
+    assert sorted(row["v"] for row in found.collect()) == ["a1", "a2", "a3", "a4", "a5"]
+
+
 def _schema(name: str) -> list[str]:
     return [
         f"CREATE SCHEMA {name}",
