@@ -141,16 +141,7 @@ def produce(
     staged: StagedChanges,
     on_missing: OnMissing,
 ) -> dict[int, ProducedFiles]:
-    """Write the files of the tables that are small and simple; return these by the index of their steps.
-
-    Args:
-        log: The log.
-        sink: The format.
-        sessions: The sessions of tables that are prepared at the same time.
-        steps: The steps of the batch.
-        staged: Their changes.
-        on_missing: As in ``OpenLog.state``.
-    """
+    """Write the files of the tables that are small and simple; return these by the index of their steps."""
     lacking = tables_lacking_rows(log, on_missing)
     decoded = [number for number, step in enumerate(steps) if not staged.files[step.request].errors]
 

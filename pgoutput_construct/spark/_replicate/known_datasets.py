@@ -65,14 +65,7 @@ class KnownDatasets:
     """The datasets of a warehouse, how far it has come, and which tables failed in the present batch."""
 
     def __init__(self, spark: SparkSession, sink: Sink, sessions: SparkSessions, initial: Progress) -> None:
-        """Read the notes of a warehouse.
-
-        Args:
-            spark: The session.
-            sink: The format of the tables.
-            sessions: The sessions for several tables at a time.
-            initial: How far a new warehouse has come.
-        """
+        """Read the notes of a warehouse; ``initial`` is how far a new one has come."""
         self._spark = spark
         self._sink = sink
         self._sessions = sessions

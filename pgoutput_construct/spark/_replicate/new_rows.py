@@ -98,15 +98,7 @@ class NewRows:
     def from_log(
         cls, log: OpenLog, store: LogStore, request: ChangeRequest, summary: ChangeSummary, masks: TableMasks
     ) -> Self:
-        """Plan how rows are decoded.
-
-        Args:
-            log: The log, opened as of the end of the batch, under the names of replays.
-            store: The store of the warehouse.
-            request: Which changes.
-            summary: Their summary.
-            masks: The masks of columns.
-        """
+        """Plan how rows are decoded: of a log that is opened as of the end of the batch, under the names of replays."""
         table = log.table(request.table)
         whole = changes_schema(table.columns)
         schema = pa.schema([whole.field(name).with_nullable(True) for name in (*table.current, "_untyped", *POSITION)])

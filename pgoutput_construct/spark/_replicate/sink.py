@@ -273,7 +273,8 @@ class NewFiles(ABC):
 class Sink(ABC):
     """Datasets of one format in a warehouse. Different datasets may be used from several threads.
 
-    DataFrames belong to the session that is passed with them, which no other thread uses meanwhile.
+    DataFrames belong to the session that is passed with them, which no other thread uses meanwhile. A dataset that is
+    written is given as its note will have it, and rows under the names of datasets; else it is as its note has it.
     """
 
     format: ClassVar[str]
@@ -405,20 +406,14 @@ class Sink(ABC):
     def describe(self, spark: SparkSession, dataset: Dataset, comments: Mapping[str, str]) -> None:
         """Give a table and its columns comments, where the format ``has_comments``; others are removed.
 
-        Args:
-            spark: A session.
-            dataset: The dataset, as it was written.
-            comments: The comments by the names of columns, and that of the table as "".
+        They are by the names of columns; that of the table is "".
         """
         raise NotImplementedError
 
     def identify(self, spark: SparkSession, dataset: Dataset, key: Sequence[str]) -> None:
         """Say which columns identify a row, where the format ``has_keys``: they are required then, and no others are.
 
-        Args:
-            spark: A session.
-            dataset: The dataset, as it was written.
-            key: The names of the columns; none for no key.
+        None do if there is no key.
         """
         raise NotImplementedError
 
@@ -509,11 +504,6 @@ class Sink(ABC):
 
         A format that leaves nothing, or removes it with the next batch, does nothing here.
 
-        Args:
-            spark: A session.
-            dataset: The dataset, as its note has it.
-            retention: What is retained.
-
         Yields:
             What was done, in the words of the format's procedures, and how often.
         """
@@ -568,41 +558,20 @@ class Sink(ABC):
         return {*own, *map(naming.added_name, naming.added)}
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
-        """Merge net changes into a dataset, in one commit. Return it with its details.
-
-        Args:
-            spark: The session of the changes.
-            dataset: The dataset as it will be.
-            changes: The net changes.
-        """
+        """Merge net changes into a dataset, in one commit. Return it with its details."""
         raise NotImplementedError
 
     def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
-        """Add rows to a dataset, in one commit, without reading it. Return it with its details.
-
-        Args:
-            spark: The session of the rows.
-            dataset: The dataset as it will be, with the columns that it has.
-            rows: The rows, under the names of datasets.
-        """
+        """Add rows to a dataset, in one commit, without reading it; its columns stay. Return it with its details."""
         raise NotImplementedError
 
     def overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
-        """Replace all rows of a dataset, in one commit; its columns stay. Return it with its details.
-
-        Args:
-            spark: The session of the rows.
-            dataset: The dataset as it will be, with the columns that it has.
-            rows: All of its rows, under the names of datasets.
-        """
+        """Replace all rows of a dataset, in one commit; its columns stay. Return it with its details."""
         return self.replace(spark, dataset, rows, dataset)
 
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
-        """Put rows of a history into a dataset, in one commit: those that exist have ended. Return it with its details.
+        """Put rows of a history into a dataset, in one commit. Return it with its details.
 
-        Args:
-            spark: The session of the rows.
-            dataset: The dataset as it will be.
-            rows: The rows that are new, or have ended (``history``).
+        The rows are new, or have ended (``table_history.history``): these exist.
         """
         raise NotImplementedError

@@ -120,14 +120,7 @@ class WarehouseTables:
     """The tables of a warehouse, batch by batch."""
 
     def __init__(self, spark: SparkSession, sink: Sink, options: ReplicateOptions, reporter: Reporter) -> None:
-        """Read the notes of a warehouse.
-
-        Args:
-            spark: The session.
-            sink: The format of the tables.
-            options: What is replicated, and how.
-            reporter: Groups the tables of a batch, and reports its progress.
-        """
+        """Read the notes of a warehouse."""
         self._warehouse = sink.warehouse
         self._rules = options.rules_in(self._warehouse)
         self._layout = options.layout_in(self._warehouse)

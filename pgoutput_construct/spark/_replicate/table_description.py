@@ -9,6 +9,8 @@ that a table is written with; the others, and those that change, are statements 
 
 A column of a key that formats know is required: NULL cannot be written into it. So the key is taken back before changes
 are written of a table that has another one.
+
+Tables are under the names of replays here (``added_columns``).
 """
 
 import logging
@@ -45,13 +47,7 @@ _LOG: Final = logging.getLogger("pgoutput_construct")
 
 
 def comments_of(sink: Sink, table: Table, naming: Naming) -> dict[str, str]:
-    """Return the comments on a table and its columns under their names in a dataset, where the format has them.
-
-    Args:
-        sink: The format.
-        table: The table, under the names of replays.
-        naming: The names of columns in the dataset.
-    """
+    """Return the comments on a table and its columns under their names in a dataset, where the format has them."""
     # In a database in SQL_ASCII comments need not be UTF-8; Spark's are.
     known = {number: _as_utf8(text) for number, text in (table.comments or {}).items()}
     if not sink.has_comments or not known:
@@ -65,14 +61,7 @@ def _as_utf8(text: str) -> str:
 
 
 def describe(spark: SparkSession, sink: Sink, dataset: Dataset, table: Table) -> Dataset:
-    """Describe a dataset that was written, unless it is described already; return it with its note.
-
-    Args:
-        spark: The session.
-        sink: The format.
-        dataset: The dataset.
-        table: Its table, under the names of replays.
-    """
+    """Describe a dataset that was written, unless it is described already; return it with its note."""
     known, naming = dataset.details.get(DESCRIBED, {}), sink.naming_of(dataset)
     wanted: dict[str, Any] = {_KEY: _key_of(sink, table, naming), _COMMENTS: comments_of(sink, table, naming)}
     if table.comments is None:  # the log has forgotten what the catalog said
@@ -126,13 +115,7 @@ def comment_statements(spark: SparkSession, table: str, comments: Mapping[str, s
 
 
 def has_other_comments(sink: Sink, dataset: Dataset, table: Table) -> bool:
-    """Return whether a table has other comments than its dataset was described with.
-
-    Args:
-        sink: The format.
-        dataset: The dataset.
-        table: Its table, under the names of replays.
-    """
+    """Return whether a table has other comments than its dataset was described with."""
     if not sink.has_comments or table.comments is None:
         return False
     known = dataset.details.get(DESCRIBED, {}).get(_COMMENTS, {})

@@ -61,13 +61,6 @@ def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableSte
 
     Rows that a copy of the table supersedes end when the copy is applied; of the changes before it only those are
     recorded that an earlier batch applied.
-
-    Args:
-        log: The log.
-        spark: The session.
-        sink: The format of the tables.
-        step: What to do.
-        changes: The changes that the step needs.
     """
     table, before, naming = log.table(step.table), step.before, sink.naming_of(step.dataset)
     if before is not None and before.version.shape.current != step.dataset.version.shape.current:

@@ -110,14 +110,7 @@ def write_table(
 
 
 def appends_new_rows(log: OpenLog, sink: Sink, step: TableStep, summary: ChangeSummary) -> bool:
-    """Return whether ``write_table`` reads changes once, and nothing else: their rows are appended, or are the table.
-
-    Args:
-        log: The log.
-        sink: What writes the format.
-        step: The dataset to write.
-        summary: The summary of the changes.
-    """
+    """Return whether ``write_table`` reads changes once and nothing else: their rows are appended, or are the table."""
     if step.dataset.is_history or is_soft(step.dataset):
         return False
     before = step.continued
@@ -129,13 +122,6 @@ def appends_new_rows(log: OpenLog, sink: Sink, step: TableStep, summary: ChangeS
 
 def write_new_rows(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, rows: NewRows) -> Dataset:
     """Append new rows to a dataset, or make it of them; return it. For steps of which ``appends_new_rows`` says True.
-
-    Args:
-        log: The log.
-        spark: The session.
-        sink: What writes the format.
-        step: The dataset to write.
-        rows: The rows.
 
     Raises:
         StagingNeededError: There are other changes than new rows; nothing was written.
