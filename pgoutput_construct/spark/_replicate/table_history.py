@@ -5,6 +5,7 @@ completed when it ends.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Final
 
@@ -36,14 +37,14 @@ from pgoutput_construct.spark._replicate.dataset_columns import HISTORY, ROW_KEY
 from pgoutput_construct.spark._replicate.merge_statement import is_widened
 from pgoutput_construct.spark._replicate.sink import Sink, most_rows
 from pgoutput_construct.spark._replicate.staging import StagedRows
-from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
+from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
 from pgoutput_construct.spark._state.demands import NO_DEMAND, Demand
 from pgoutput_construct.spark._state.identity_phases import phase_changes, require_keys
 from pgoutput_construct.spark._state.intervals import OPEN
 from pgoutput_construct.spark._state.moved_values import with_moved_values
 from pgoutput_construct.spark._state.replay_tasks import Emit, replay_events, replay_rows
-from pgoutput_construct.spark._state.row_replay import Replay, ReplayResult
+from pgoutput_construct.spark._state.row_replay import ReplayResult
 from pgoutput_construct.spark._state.schema_evolution import (
     cast_columns,
     shapes_of,
@@ -51,9 +52,8 @@ from pgoutput_construct.spark._state.schema_evolution import (
     with_defaults,
     with_shapes,
 )
-from pgoutput_construct.spark._state.table_state import check_demand
+from pgoutput_construct.spark._state.table_state import ReplayPhase, check_demand
 from pgoutput_construct.stream.rows import SNAPSHOT
-from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 
 def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: StagedRows) -> Dataset:
@@ -187,19 +187,12 @@ def _intervals(
     apart: bool,
 ) -> DataFrame:
     """Return the rows of one phase: columns, ``_valid_to``, ``_ended_by``, END, ``__shape`` and ``__turn``."""
-    is_full = phase.replica_identity == RelationReplicaIdentity.FULL
-    names, keys = tuple(table.columns.names), phase.key_columns
-    found = survey(changes, keys, names, summary)
-    if before is not None and found.unsent:
-        found = found._replace(untyped=True)  # values of these rows may have texts
+    names = tuple(table.columns.names)
+    step = ReplayPhase(before, changes, phase.key_columns, phase.replica_identity, names, tuple(shapes), summary)
+    found = step.survey
     truncates = _truncates(changes) if found.truncated is not None else []
-    replay = Replay(
-        names,
-        None if is_full else keys,
-        tuple(name for name in names if name in found.unsent),
-        tuple(shapes),
-        tuple((row["_commit_lsn"], row["_seq"]) for row in truncates),
-    )
+    positions = ((row["_commit_lsn"], row["_seq"]) for row in truncates)
+    replay = replace(step.replay(), truncates=tuple(positions))
     rows = changes.where(F.col("_op") != TRUNCATE)
     if found.chained and replay.open_columns:
         rows = with_moved_values(before, rows, replay, found)
