@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 __all__ = ["Callbacks"]
@@ -50,9 +49,7 @@ class Callbacks(Generic[Progress]):
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         self._done.set()
         self._news.set()
         self._thread.join(_PATIENCE)
