@@ -345,14 +345,8 @@ class CopyMaker:
     ) -> None:
         """Prepare; connections are opened when they are needed.
 
-        Args:
-            dsn: The connection string, as libpq reads it.
-            publications: The names of the publications.
-            selection: The selection of tables, which has the copies in progress.
-            reader: Reads chunks, and passes on their pieces.
-            workers: The number of connections that copy a table, unless its request says another.
-            stop: Returns the reason to stop, or None.
-            windows: Collects the commits that a snapshot may see or not.
+        The arguments are those of ``Copier``, though requests may say other numbers of ``workers``. ``selection`` has
+        the copies in progress, ``reader`` passes on pieces, ``windows`` has the commits that a snapshot may see or not.
         """
         self._windows = windows
         self._dsn, self._publications, self._selection, self._reader = dsn, tuple(publications), selection, reader
@@ -474,14 +468,7 @@ class _CopySelection:
     """Selects the tables to copy, from the requests in the log and the publications; knows which were copied."""
 
     def __init__(self, store: LogStore, publications: Sequence[str], everything: bool, interval: float) -> None:
-        """Select from a log's requests and, if ``everything`` is to be copied, the publications.
-
-        Args:
-            store: The store of the log.
-            publications: The names of the publications.
-            everything: Copy every published table without a copy in the log.
-            interval: Seconds between two reads of the publications.
-        """
+        """Prepare to select; the arguments are those of ``Copier``."""
         self._store, self._publications, self._everything = store, tuple(publications), everything
         self._interval = interval
         # Listing an object store costs time and money.

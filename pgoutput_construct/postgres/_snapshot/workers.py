@@ -35,14 +35,7 @@ class Workers:
     """Reads chunks until none are left, the snapshot is lost, or the end is requested."""
 
     def __init__(self, dsn: str, reader: ChunkReader, snapshot: str, stop: StopCheck) -> None:
-        """Prepare; ``run`` opens the connections.
-
-        Args:
-            dsn: The connection string, as libpq reads it.
-            reader: Reads chunks, and passes on their pieces.
-            snapshot: The name of the exported snapshot.
-            stop: Returns the reason to stop, or None.
-        """
+        """Prepare; ``run`` opens the connections. ``snapshot`` is the name of an exported one; see ``CopyMaker``."""
         self._dsn, self._reader, self._snapshot, self._stop = dsn, reader, snapshot, stop
         self._chunks: deque[Chunk] = deque()
         self._lost = False
