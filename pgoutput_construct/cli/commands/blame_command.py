@@ -174,20 +174,8 @@ class _Shown:
         from pgoutput_construct.cli.commands.inspect_command import labels
         from pgoutput_construct.wire.trace import trace
 
-        traced = trace(touch.payload, **touch.options)
-        detail = Detail(self._everything, labels(traced, _Described(touch.relation)))
+        traced, relations = trace(touch.payload, **touch.options), RelationCache()
+        if touch.relation is not None:
+            relations.update(touch.relation)
+        detail = Detail(self._everything, labels(traced, relations))
         Picture(f"{traced.name} · seq {touch.seq}", list(dump(traced, detail)), self._everything).print()
-
-
-class _Described(RelationCache):
-    """The one relation of a change."""
-
-    def __init__(self, relation: Any) -> None:
-        super().__init__()
-        self._relation = relation
-
-    def get(self, relation_oid: int) -> Any:
-        """Return it; raise ProtocolError for another OID, as of a truncate of several tables."""
-        if self._relation is None or self._relation.relation_oid != relation_oid:
-            return super().get(relation_oid)
-        return self._relation
