@@ -25,7 +25,7 @@ from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, noun
 from pgoutput_construct.wire.trace import Trace, trace, trace_frame
 
-__all__ = ["inspect_command", "labels"]
+__all__ = ["Context", "inspect_command", "labels"]
 
 
 @click.command("inspect")
@@ -143,10 +143,11 @@ _COLUMN: Final = re.compile(r"(.*\.columns\[(\d+)\]).*")
 _TABLE: Final = re.compile(r".*\.relation_oids?(\[\d+\])?")
 
 
-class _Context:
+class Context:
     """The context that earlier messages provide: the stream state, and the known tables."""
 
     def __init__(self, relations: RelationCache | None = None) -> None:
+        """Begin before the first message; ``relations`` are the tables that are known already."""
         self.state = StreamState()
         self.relations = relations or RelationCache()
 
@@ -220,7 +221,7 @@ class _Subject:
     options: Mapping[str, Any]
     """The keywords of parse."""
     location: str = ""
-    before: _Context = field(default_factory=_Context)
+    before: Context = field(default_factory=Context)
 
 
 def _find(source: str, selection: _ChosenMessage) -> _Subject:
@@ -264,7 +265,7 @@ def _in_file(file: IO[bytes], name: str, selection: _ChosenMessage) -> _Subject:
 
 
 def _in_lines(source: ByteSource, selection: _ChosenMessage) -> _Subject:
-    before, count = _Context(), 0
+    before, count = Context(), 0
     for count, line in enumerate(hex_lines(source), 1):
         options = selection.options(line.known)
         if count == selection.index:
@@ -286,7 +287,7 @@ def _unwrap(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
 
 def _in_recvlogical(source: ByteSource, file: IO[bytes], selection: _ChosenMessage) -> _Subject:
     options = selection.options()
-    before, count, end = _Context(), 0, 0
+    before, count, end = Context(), 0, 0
     location = f"{source.name}: message {selection.index}"
     try:
         for decoded in read_recvlogical(source, options, _ignore):
@@ -328,4 +329,4 @@ def _in_change_log(source: str, selection: _ChosenMessage) -> _Subject:
     relations = LogRelations(log.index)
     relations.go_to(entry)
     location = f"{entry.segment}: seq {entry.seq}, WAL {entry.wal_start}, sent {entry.send_time}"
-    return _Subject(entry.payload, selection.all(options, entry.states), location, _Context(relations))
+    return _Subject(entry.payload, selection.all(options, entry.states), location, Context(relations))
