@@ -14,7 +14,7 @@ from pgoutput_construct.changelog._segment.events import (
 )
 from pgoutput_construct.cli._printing import counted
 from pgoutput_construct.cli._values import told
-from pgoutput_construct.stream.identifiers import full_name
+from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["EventTexts"]
@@ -116,11 +116,6 @@ def _differences(before: Mapping[int, _Column], now: Mapping[int, _Column]) -> I
     yield from (f"dropped column {was.name}" for number, was in before.items() if number not in now)
 
 
-class _NamedObject(NamedTuple):
-    namespace: str
-    name: str
-
-
 def _connected(details: _Details) -> str:
     version = f" to PostgreSQL {_version(details['server_version'])}" if "server_version" in details else ""
     return ", ".join([f"connected{version}", *(f"{name} {details[name]}" for name in _NAMES if name in details)])
@@ -145,12 +140,12 @@ def _option(value: Any) -> str:
 
 
 def _copied_table(details: _Details) -> str:
-    table = full_name(_NamedObject(details["schema"], details["table"]))
+    table = qualified_name(details["schema"], details["table"])
     return f"copied table {table}: {counted(details['rows'], 'row')}"
 
 
 def _table_name(details: _Details) -> str:
-    return full_name(_NamedObject(details["schema"], details["name"]))
+    return qualified_name(details["schema"], details["name"])
 
 
 def _listed(names: Collection[str]) -> str:
