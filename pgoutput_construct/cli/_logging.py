@@ -25,9 +25,8 @@ __all__ = [
     "EchoHandler",
     "logging_to_stderr",
     "metrics_option",
-    "note_unpublished",
+    "print_notes",
     "serving_metrics",
-    "warn_of_lacks",
 ]
 
 LOGGER: Final = logging.getLogger("pgoutput_construct")
@@ -86,17 +85,13 @@ def _time(record: logging.LogRecord) -> Any:
 _SHOWN: Final = 10
 
 
-def warn_of_lacks(lacks: "Sequence[Lack]") -> None:
-    """Print warnings about incomplete tables, with remedies, on standard error."""
-    _print_notes("warning", lacks)
+def print_notes(kind: str, about: "Sequence[Lack | UnpublishedColumns]") -> None:
+    """Print lines about tables on standard error, at most ten.
 
-
-def note_unpublished(unpublished: "Sequence[UnpublishedColumns]") -> None:
-    """Print notes about columns that are not published on standard error; the tables are otherwise complete."""
-    _print_notes("note", unpublished)
-
-
-def _print_notes(kind: str, about: "Sequence[Lack | UnpublishedColumns]") -> None:
+    Args:
+        kind: How each begins: ``warning`` for incomplete tables, ``note`` for columns that are not published.
+        about: What is said.
+    """
     for each in about[:_SHOWN]:
         say(f"{kind}: {each}", err=True)
     if len(about) > _SHOWN:

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from pgoutput_construct.cli._logging import warn_of_lacks
+from pgoutput_construct.cli._logging import print_notes
 from pgoutput_construct.cli._printing import say
 from pgoutput_construct.cli.commands._log_relations import LogRelations
 from pgoutput_construct.cli.commands._tail_output import Header, TailSelection
@@ -96,7 +96,7 @@ class _Reader:
         from pgoutput_construct.changelog._facts.completeness import lacks_of
 
         lacks, oids = lacks_of(self.log.index), self.relations.oids(self.selection.tables)
-        warn_of_lacks([lack for lack in lacks if not self.selection.tables or lack.relation_oid in oids])
+        print_notes("warning", [lack for lack in lacks if not self.selection.tables or lack.relation_oid in oids])
 
     def show(self, after_seq: int, from_lsn: Lsn) -> int:
         """Show what ended after a seq, at an LSN or later; return the seq up to which the log was read."""

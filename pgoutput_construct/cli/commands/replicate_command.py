@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from pgoutput_construct.cli._logging import (
-    LOGGER,
-    logging_to_stderr,
-    metrics_option,
-    note_unpublished,
-    serving_metrics,
-    warn_of_lacks,
-)
+from pgoutput_construct.cli._logging import LOGGER, logging_to_stderr, metrics_option, print_notes, serving_metrics
 from pgoutput_construct.cli._options import (
     COLUMNS,
     KEY_VALUE,
@@ -466,9 +459,9 @@ class _Report:
         for table in self._troubled.keys() - batch.troubled.keys():
             LOGGER.info("%s is up to date again", table)
         self._troubled = batch.troubled
-        warn_of_lacks([lack for lack in batch.lacks if lack not in self._lacks])
+        print_notes("warning", [lack for lack in batch.lacks if lack not in self._lacks])
         self._lacks = batch.lacks
-        note_unpublished([each for each in batch.unpublished if each not in self._unpublished])
+        print_notes("note", [each for each in batch.unpublished if each not in self._unpublished])
         self._unpublished = batch.unpublished
 
 

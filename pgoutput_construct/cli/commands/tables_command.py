@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from pgoutput_construct.cli._logging import warn_of_lacks
+from pgoutput_construct.cli._logging import print_notes
 from pgoutput_construct.cli._options import LOG, TABLE, spark_options
 from pgoutput_construct.cli._printing import counted, say
 from pgoutput_construct.cli._progress import announce_spark
@@ -74,4 +74,4 @@ def tables_command(
             dropped = " (dropped)" if log.table(name).dropped else ""
             say(f"{name}{dropped}: {counts}: {written.path}")
         oids = {log.table(name).relation_oid for name in names}
-        warn_of_lacks([lack for lack in log.lacks if lack.relation_oid in oids])
+        print_notes("warning", [lack for lack in log.lacks if lack.relation_oid in oids])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pgoutput_construct.cli._logging import note_unpublished
+from pgoutput_construct.cli._logging import print_notes
 from pgoutput_construct.cli._options import LOG, MASKING, SECONDS, TABLE, spark_options
 from pgoutput_construct.cli._printing import counted, printable, say
 from pgoutput_construct.cli._progress import Estimate, announce_spark, progress_line, waiting_line
@@ -94,7 +94,7 @@ def verify_command(
     if not tables:
         known = LogTables.from_log(changelog).tables.items()
         _report_others({name for name, table in known if not table.dropped} - {*names})
-    note_unpublished([each for each in unpublished_columns(changelog.index) if each.name in names])
+    print_notes("note", [each for each in unpublished_columns(changelog.index) if each.name in names])
     verdicts: list[TableVerdict] = []
     announce_spark(master, into)
     with spark_session(master, dict(conf), into=[into], warehouse=warehouse) as spark, progress_line() as show:
