@@ -9,8 +9,7 @@ and works wherever click is installed; an error is one line on standard error an
 130 after Ctrl-C, 141 if the reader of the output is gone), a traceback is a bug; no byte of a server or a log can move
 a terminal's cursor.
 
-``command_table`` lists the commands with their modules and extras; ``group`` imports a command when it is run, and
-turns errors into text. To add a command, add a module with a click command to ``commands/``, and a line to
-``command_table``. Start reading there, then in ``commands/decode_command``. Nothing here is public other than the
-command line itself.
+``command_table`` lists the commands with their extras; ``group`` imports a command when it is run, and turns errors
+into text. To add a command, add a module with a click command to ``commands/``, and a line to ``command_table``. Start
+reading there, then in ``commands/decode_command``. Nothing here is public other than the command line itself.
 """

@@ -1,4 +1,4 @@
-"""The table of commands: the module and the extras of each. This module itself needs no extra."""
+"""The table of commands: the group and the extras of each. This module itself needs no extra."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -7,19 +7,12 @@ __all__ = ["COMMANDS", "GROUPS", "CommandEntry"]
 
 
 class CommandEntry(NamedTuple):
-    """The implementation of one command."""
+    """What is known of a command without its module, ``commands.NAME_command``, which has a function of that name."""
 
     group: str
     """What it works on, one of GROUPS: ``--help`` shows the commands by it."""
-    function: str
-    """The name of the click command, and of its module in ``commands/``."""
     extras: tuple[str, ...] = ("cli",)
-    """The extras that it always needs."""
-
-    @property
-    def module(self) -> str:
-        """The module, which imports no extra other than ``cli`` before the command runs."""
-        return f"pgoutput_construct.cli.commands.{self.function}"
+    """The extras that it always needs; the module imports none other than ``cli`` before the command runs."""
 
 
 MESSAGES: Final = "Messages"
@@ -31,25 +24,25 @@ GROUPS: Final = (LOGS, TABLES, PUBLISHER, MESSAGES, TRIAL)
 """In the order of ``--help``."""
 
 COMMANDS: Final[Mapping[str, CommandEntry]] = {
-    "capture": CommandEntry(LOGS, "capture_command", ("cli", "postgres")),
-    "snapshot": CommandEntry(LOGS, "snapshot_command", ("cli", "postgres")),
-    "log": CommandEntry(LOGS, "log_command", ("cli", "changelog")),
-    "tail": CommandEntry(LOGS, "tail_command", ("cli", "postgres")),
-    "blame": CommandEntry(LOGS, "blame_command", ("cli", "changelog")),
-    "undo": CommandEntry(LOGS, "undo_command", ("cli", "postgres")),
-    "fixture": CommandEntry(LOGS, "fixture_command", ("cli", "changelog")),
-    "slots": CommandEntry(LOGS, "slots_command", ("cli", "postgres")),
-    "status": CommandEntry(LOGS, "status_command", ("cli", "changelog")),
-    "replicate": CommandEntry(TABLES, "replicate_command", ("cli", "spark")),
-    "maintain": CommandEntry(TABLES, "maintain_command", ("cli", "spark")),
-    "verify": CommandEntry(TABLES, "verify_command", ("cli", "spark")),
-    "tables": CommandEntry(TABLES, "tables_command", ("cli", "spark")),
-    "serve": CommandEntry(PUBLISHER, "serve_command", ("cli", "publisher")),
-    "replay": CommandEntry(PUBLISHER, "replay_command", ("cli", "postgres", "publisher")),
-    "fork": CommandEntry(PUBLISHER, "fork_command", ("cli", "changelog")),
-    "conformance": CommandEntry(PUBLISHER, "conformance_command", ("cli", "publisher")),
-    "decode": CommandEntry(MESSAGES, "decode_command"),
-    "build": CommandEntry(MESSAGES, "build_command"),
-    "inspect": CommandEntry(MESSAGES, "inspect_command"),
-    "demo": CommandEntry(TRIAL, "demo_command", ("demo",)),
+    "capture": CommandEntry(LOGS, ("cli", "postgres")),
+    "snapshot": CommandEntry(LOGS, ("cli", "postgres")),
+    "log": CommandEntry(LOGS, ("cli", "changelog")),
+    "tail": CommandEntry(LOGS, ("cli", "postgres")),
+    "blame": CommandEntry(LOGS, ("cli", "changelog")),
+    "undo": CommandEntry(LOGS, ("cli", "postgres")),
+    "fixture": CommandEntry(LOGS, ("cli", "changelog")),
+    "slots": CommandEntry(LOGS, ("cli", "postgres")),
+    "status": CommandEntry(LOGS, ("cli", "changelog")),
+    "replicate": CommandEntry(TABLES, ("cli", "spark")),
+    "maintain": CommandEntry(TABLES, ("cli", "spark")),
+    "verify": CommandEntry(TABLES, ("cli", "spark")),
+    "tables": CommandEntry(TABLES, ("cli", "spark")),
+    "serve": CommandEntry(PUBLISHER, ("cli", "publisher")),
+    "replay": CommandEntry(PUBLISHER, ("cli", "postgres", "publisher")),
+    "fork": CommandEntry(PUBLISHER, ("cli", "changelog")),
+    "conformance": CommandEntry(PUBLISHER, ("cli", "publisher")),
+    "decode": CommandEntry(MESSAGES),
+    "build": CommandEntry(MESSAGES),
+    "inspect": CommandEntry(MESSAGES),
+    "demo": CommandEntry(TRIAL, ("demo",)),
 }

@@ -51,8 +51,8 @@ class _LazyGroup(click.Group):
         """Import and return a command; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
-        entry = COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(entry.module), entry.function)
+        name = f"{cmd_name}_command"
+        command: click.Command = getattr(import_module(f"pgoutput_construct.cli.commands.{name}"), name)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -5,5 +5,5 @@ What comes in: click's arguments, converted by ``_options`` of ``cli``. What lea
 
 Start reading in ``decode_command``, the smallest that has all parts of a command. Of ``inspect``, ``_inspect_picture``
 draws the bytes of a message, ``_inspect_rows`` shows rows; of ``tail``, ``_tail_log`` reads a log, ``_tail_output``
-writes; ``_log_report`` prints what ``log`` has found. Nothing here is public: ``command_table`` names the functions.
+writes; ``_log_report`` prints what ``log`` has found. Nothing here is public: ``command_table`` lists the commands.
 """
