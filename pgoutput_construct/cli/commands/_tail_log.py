@@ -3,7 +3,7 @@
 import time
 from bisect import bisect_right
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.cli._logging import print_notes
 from pgoutput_construct.cli._printing import say
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pgoutput_construct.changelog import ChangeLog, LogEntry
-    from pgoutput_construct.changelog._segment.footer import Segment
     from pgoutput_construct.stream.transaction_reader import EndedTransaction
     from pgoutput_construct.wire.messages import PgoutputMessage
 
@@ -112,7 +111,7 @@ class _Reader:
             first_lsn=from_lsn,
             relation_oids=self.relations.oids(self.selection.tables) if self.selection.tables else None,
             lost=(),  # what a lost history left may have been shown already: an event says that it is void
-            read=self._table,
+            read=lambda segment: self._tables(segment.first_seq),
         )
         for item in items:
             if self.selection.enough:
@@ -138,13 +137,15 @@ class _Reader:
         self.selection.end()
 
     def _between(self, first: int, last: int) -> "Iterator[tuple[LogEntry, PgoutputMessage]]":
+        from pgoutput_construct.changelog.reader import table_entries
+
         index = bisect_right(self._starts, first) - 1
         while index < len(self._starts) and self._starts[index] <= last:
             if index in self._holding:
                 segment = self.log.segments[index]
                 low = max(first, segment.first_seq)
-                rows = self._table(segment).slice(low - segment.first_seq, last - low + 1)
-                for entry in self._entries(rows, segment):
+                rows = self._tables(segment.first_seq).slice(low - segment.first_seq, last - low + 1)
+                for entry in table_entries(rows, segment.name):
                     yield entry, parse(entry.payload, **{**segment.options.layout(), **entry.states})
             index += 1
 
@@ -156,11 +157,3 @@ class _Reader:
         rows, indexes = self.log.index.located("rows")
         oids = pa.array(self.relations.oids(self.selection.tables), pa.int64())
         return frozenset(indexes[pc.is_in(rows["oid"], oids).to_numpy()].tolist())
-
-    def _table(self, segment: "Segment") -> Any:
-        return self._tables(segment.first_seq)
-
-    def _entries(self, table: Any, segment: "Segment") -> "Iterator[LogEntry]":
-        from pgoutput_construct.changelog.reader import table_entries
-
-        return table_entries(table, segment.name)
