@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "counted",
     "json_line",
+    "listed",
     "print_grid",
     "print_lines",
     "printable",
@@ -22,12 +23,20 @@ __all__ = [
     "sized",
 ]
 
+_NAMED: Final = 8
+"""The maximum number of names in a line."""
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural if necessary: ``1 byte``, ``1,024 bytes``."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first eight names, and the number of the others: ``a, b and 3 more``."""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def sized(size: float) -> str:

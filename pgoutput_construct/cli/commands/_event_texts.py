@@ -1,6 +1,6 @@
 """The events of a change log as sentences: what happened, to what. ``spec/changelog.md`` describes their details."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from pgoutput_construct.changelog._segment.events import (
@@ -12,7 +12,7 @@ from pgoutput_construct.changelog._segment.events import (
     PUBLICATION_FACTS,
     TABLE_FACTS,
 )
-from pgoutput_construct.cli._printing import counted
+from pgoutput_construct.cli._printing import counted, listed
 from pgoutput_construct.cli._values import told
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
@@ -20,8 +20,6 @@ from pgoutput_construct.wire import Lsn
 __all__ = ["EventTexts"]
 
 _Details: TypeAlias = Mapping[str, Any]
-_NAMED: Final = 8
-"""The maximum number of tables that a line names."""
 _NAMES: Final = ("slot", "timeline")
 _IDENTITIES: Final = {"d": "its primary key", "i": "an index", "f": "FULL", "n": "NOTHING"}
 """pg_class.relreplident."""
@@ -72,8 +70,8 @@ class EventTexts:
         before = self._members.get(name, members)
         self._members[name] = members
         changes = [
-            *([f"added {_listed(members - before)}"] if members - before else []),
-            *([f"removed {_listed(before - members)}"] if before - members else []),
+            *([f"added {listed(sorted(members - before))}"] if members - before else []),
+            *([f"removed {listed(sorted(before - members))}"] if before - members else []),
         ]
         parts = [
             f"{'all tables, ' if details.get('all_tables') else ''}{counted(len(members), 'table')}",
@@ -81,7 +79,7 @@ class EventTexts:
             *(["partitions as their root"] if details.get("via_root") else []),
         ]
         if unsent := {_table_name(each) for each in details.get("unsent", ())}:
-            parts.append(f"without the foreign or unlogged {_listed(unsent)}")
+            parts.append(f"without the foreign or unlogged {listed(sorted(unsent))}")
         return self._text(name, title, changes, "; ".join(parts))
 
     def _text(self, about: object, title: str, changes: Sequence[str], state: str) -> str | None:
@@ -146,11 +144,6 @@ def _copied_table(details: _Details) -> str:
 
 def _table_name(details: _Details) -> str:
     return qualified_name(details["schema"], details["name"])
-
-
-def _listed(names: Collection[str]) -> str:
-    shown = sorted(names)[:_NAMED]
-    return ", ".join(shown) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
 
 
 def _begun_anew(details: _Details) -> str:

@@ -25,7 +25,7 @@ from pgoutput_construct.cli._options import (
     retention_options,
     spark_options,
 )
-from pgoutput_construct.cli._printing import counted, json_line
+from pgoutput_construct.cli._printing import counted, json_line, listed
 from pgoutput_construct.cli._progress import Estimate, announce_spark, progress_line
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.cli.commands.maintain_command import described
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["replicate_command"]
 
-_NAMED: Final = 8
-"""The maximum number of tables that a line names."""
 _SMALL_FORMATS: Final = ("parquet", "delta")
 """The formats whose small tables are written without Spark."""
 
@@ -472,8 +470,7 @@ def _described(batch: "Batch") -> str:
         parts.append(f"removed {_named(batch.removed)}")
     whole = [f"{name} ({reason})" for name, reason in sorted(batch.reasons.items()) if reason != "it is new"]
     if whole:
-        more = f" and {len(whole) - _NAMED:,} more" if len(whole) > _NAMED else ""
-        parts.append(f"written as a whole: {', '.join(whole[:_NAMED])}{more}")
+        parts.append(f"written as a whole: {listed(whole)}")
     if batch.commit_time is not None:
         parts.append(f"committed {max(0, Timestamp.now() - batch.commit_time) / 1e6:,.1f} s ago")
     return ", ".join(parts)
@@ -486,9 +483,7 @@ def _shown(progress: "BatchProgress", estimate: Estimate) -> str:
 
 
 def _named(tables: Collection[str]) -> str:
-    names = sorted(tables)
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{counted(len(names), 'table')} ({', '.join(names[:_NAMED])}{more})"
+    return f"{counted(len(tables), 'table')} ({listed(sorted(tables))})"
 
 
 def _conclusion(batch: "Batch | None", wishes: Collection[str]) -> str:
