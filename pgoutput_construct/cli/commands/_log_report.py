@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.cli._printing import counted, print_grid, print_lines, sized
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.extras import require
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.changelog._facts.copies import TableCopy
 
-__all__ = ["SHOWN", "describe_log", "describe_segments", "print_report"]
+__all__ = ["SHOWN", "describe_log", "describe_segments", "print_report", "server_lag"]
 
 _OPERATIONS: Final = {cls.TAG[0]: name for cls, name in OPERATIONS.items()}
 
@@ -152,6 +153,18 @@ def _open(row: dict[str, Any]) -> dict[str, Any]:
     lsn = str(Lsn(row["since_lsn"])) if row["since_lsn"] else None
     since = {"since_lsn": lsn, "since_time": str(Timestamp(row["since_time"]))}
     return {"xid": row["xid"], "gid": row["gid"], "streamed": row["streamed"], "first_seq": row["first_seq"], **since}
+
+
+def server_lag(dsn: str, log: "ChangeLog") -> tuple[Lsn, int]:
+    """Return the LSN that a server has reached, and the bytes of WAL up to it that a log does not have yet."""
+    require("cli", "postgres")
+    from pgoutput_construct.changelog._notes.confirmation_note import reached_lsn
+    from pgoutput_construct.postgres import connect, current_lsn
+
+    reached = reached_lsn(log.store, log.segments)
+    with connect(dsn, replication=False) as connection:
+        end = current_lsn(connection)
+    return end, max(end - reached, 0)
 
 
 SHOWN: Final = 10

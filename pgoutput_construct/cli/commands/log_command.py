@@ -12,13 +12,12 @@ from pgoutput_construct.cli._options import LOG, LSN, LSN_OR_TIME
 from pgoutput_construct.cli._printing import counted, json_line, printable, say, sized
 from pgoutput_construct.cli._progress import progress_line
 from pgoutput_construct.cli.command_table import COMMANDS
-from pgoutput_construct.cli.commands._log_report import SHOWN, print_report
+from pgoutput_construct.cli.commands._log_report import SHOWN, describe_log, describe_segments, print_report, server_lag
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
-    from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.changelog.compact import Compaction
     from pgoutput_construct.changelog.prune import Prune
     from pgoutput_construct.changelog.registry import RegisteredReader
@@ -79,11 +78,13 @@ def show_command(log: str, verify: bool, as_json: bool, everything: bool, dsn: s
       pgoutput log s3://bucket/shop --verify
     """
     from pgoutput_construct.changelog import ChangeLog
-    from pgoutput_construct.cli.commands._log_report import describe_log, describe_segments
 
     checked = _verify(log) if verify else {}
     opened = ChangeLog(log)
-    report = {**checked, **describe_log(opened), **({} if dsn is None else _lag(dsn, opened))}
+    report = {**checked, **describe_log(opened)}
+    if dsn is not None:
+        end, lag = server_lag(dsn, opened)
+        report |= {"server_lsn": str(end), "lag_bytes": lag}
     if as_json:
         click.echo(json.dumps({**report, "segments": list(describe_segments(opened))}, default=str))
     else:
@@ -99,18 +100,6 @@ def _verify(log: str) -> dict[str, Any]:
     if found.problems:
         raise ChangeLogError("\n".join(found.problems))
     return {"verification": asdict(found)}
-
-
-def _lag(dsn: str, log: "ChangeLog") -> dict[str, Any]:
-    require("cli", "postgres")
-    from pgoutput_construct.changelog._notes.confirmation_note import reached_lsn
-    from pgoutput_construct.postgres import connect, current_lsn
-
-    reached = reached_lsn(log.store, log.segments)
-
-    with connect(dsn, replication=False) as connection:
-        end = current_lsn(connection)
-    return {"server_lsn": str(end), "lag_bytes": max(end - reached, 0)}
 
 
 @log_command.command("compact", short_help="Merge small segments into large ones.")

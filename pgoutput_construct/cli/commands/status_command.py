@@ -10,6 +10,7 @@ import click
 from pgoutput_construct.cli._options import LOG, SECONDS
 from pgoutput_construct.cli._printing import counted, print_grid, print_lines, sized
 from pgoutput_construct.cli.command_table import COMMANDS
+from pgoutput_construct.cli.commands._log_report import server_lag
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Timestamp
@@ -100,13 +101,9 @@ def _unix(commit_time: int) -> float:
 
 
 def _server(dsn: str, log: "ChangeLog") -> dict[str, Any]:
-    require("cli", "postgres")
-    from pgoutput_construct.changelog._notes.confirmation_note import reached_lsn
-    from pgoutput_construct.postgres import connect, current_lsn, slot_health
+    end, lag = server_lag(dsn, log)
+    from pgoutput_construct.postgres import slot_health
 
-    reached = reached_lsn(log.store, log.segments)
-    with connect(dsn, replication=False) as connection:
-        end = current_lsn(connection)
     found = slot_health(dsn, log.options.slot)
     slot: dict[str, Any] | None = None
     if found:
@@ -118,7 +115,7 @@ def _server(dsn: str, log: "ChangeLog") -> dict[str, Any]:
             "retained_bytes": health.retained_bytes,
             "problem": health.problem,
         }
-    return {"lsn": str(end), "lag_bytes": max(end - reached, 0), "slot": slot}
+    return {"lsn": str(end), "lag_bytes": lag, "slot": slot}
 
 
 def _readers(log: "ChangeLog") -> Iterator[dict[str, Any]]:
