@@ -31,13 +31,12 @@ _WAIT_INTERVAL: Final = 60.0
 Item = TypeVar("Item")
 
 
-def with_progress(items: Iterable[Item], done: Callable[[], float | None], noun: str) -> Iterator[Item]:
-    """Yield the items, and show their number if standard error is a terminal and standard output is not.
+def with_progress(items: Iterable[Item], done: Callable[[], float | None]) -> Iterator[Item]:
+    """Yield messages, and show their number if standard error is a terminal and standard output is not.
 
     Args:
-        items: The items.
+        items: The messages.
         done: Returns the fraction that has been read, or None.
-        noun: What is counted, in the plural.
     """
     if not _is_terminal(sys.stderr) or _is_terminal(sys.stdout):
         yield from items
@@ -47,7 +46,7 @@ def with_progress(items: Iterable[Item], done: Callable[[], float | None], noun:
         for count, item in enumerate(items, 1):
             yield item
             if time.monotonic() >= due:
-                _show(f"{count:,} {noun}{_percent(done())}")
+                _show(f"{count:,} messages{_percent(done())}")
                 due, shown = time.monotonic() + INTERVAL, True
     finally:
         if shown:

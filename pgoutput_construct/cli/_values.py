@@ -9,14 +9,11 @@ from pgoutput_construct.pgtypes.loader import base_oid, formatted, kind_text
 from pgoutput_construct.pgtypes.numbers import Numeral, json_value
 from pgoutput_construct.pgtypes.type_registry import writer
 from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS, hexadecimal
-from pgoutput_construct.wire import UNCHANGED
 from pgoutput_construct.wire.messages import Binary, Type
 from pgoutput_construct.wire.types import Marker
 
-__all__ = ["ABSENT", "Values", "quoted", "told"]
+__all__ = ["Values", "quoted", "told"]
 
-ABSENT: Final = UNCHANGED
-"""The marker of a value that was not sent."""
 _LONGEST: Final = 120
 
 
@@ -33,7 +30,7 @@ class Values:
         """User-defined types by OID; the reader of the messages adds them."""
 
     def plain(self, value: Any, type_oid: int) -> Any:
-        """Return the JSON value of a tuple's value; ABSENT stays ABSENT, and an unknown kind has its name."""
+        """Return the JSON value of a tuple's value; UNCHANGED stays UNCHANGED, and an unknown kind has its name."""
         if not isinstance(value, bytes):
             return value
         plain = formatted(value)

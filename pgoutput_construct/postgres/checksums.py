@@ -29,7 +29,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.pgtypes.canonical_text import canonical_sql
 from pgoutput_construct.pgtypes.type_registry import TEXT_WRITERS
-from pgoutput_construct.postgres._patience import Patience, StopCheck
+from pgoutput_construct.postgres._patience import Patience
 from pgoutput_construct.postgres._snapshot.snapshots import read_snapshot
 from pgoutput_construct.postgres.connection import (
     Connection,
@@ -119,18 +119,15 @@ def _unmasked(column: SourceColumn) -> sql.Composable:
 class SourceServer:
     """The server whose tables are verified."""
 
-    def __init__(
-        self, dsn: str, publications: Sequence[str], stop: StopCheck | None = None, binary: bool = False
-    ) -> None:
+    def __init__(self, dsn: str, publications: Sequence[str], binary: bool = False) -> None:
         """Prepare; ``held`` connects.
 
         Args:
             dsn: The connection string, as libpq reads it.
             publications: The publications that the log captures: rows that their filters exclude are not compared.
-            stop: Returns the reason to stop, or None.
             binary: Whether the log has values in binary format: of some types it then has only bytes.
         """
-        self._dsn, self._publications, self._stop, self._binary = dsn, tuple(publications), stop, binary
+        self._dsn, self._publications, self._binary = dsn, tuple(publications), binary
 
     @contextmanager
     def held(self, salts: Sequence[bytes] = ()) -> Iterator["HeldSnapshot"]:
@@ -138,7 +135,7 @@ class SourceServer:
 
         ``salts`` are those of the masks of columns to compare.
         """
-        with connect(self._dsn, replication=False, patience=Patience(_QUERY_SECONDS, self._stop)) as connection:
+        with connect(self._dsn, replication=False, patience=Patience(_QUERY_SECONDS)) as connection:
             if is_standby(connection):
                 raise ReplicationError(
                     "the server is a standby, whose snapshots do not list running transactions: verify "
@@ -158,7 +155,7 @@ class SourceServer:
 
     def _flush(self) -> None:
         """Write a transaction, so that the server flushes its WAL and the stream passes the LSN, also if it is idle."""
-        with connect(self._dsn, replication=False, patience=Patience(stop=self._stop)) as connection:
+        with connect(self._dsn, replication=False) as connection:
             run(connection, "SELECT txid_current()")
 
 

@@ -17,6 +17,10 @@ __all__ = ["Detail", "Row", "RowKind", "dump"]
 _STEP: Final = re.compile(r"\w+(?:\[\]|:.)*", re.DOTALL)
 _BRANCH: Final = re.compile(r":.$", re.DOTALL)
 _INDEX: Final = re.compile(r"\[(\d+)\]")
+_FIRST: Final = 8
+"""The number of first items of a repeat to show; the last one is always shown."""
+_LONGEST: Final = 64
+"""The number of characters of a value to show."""
 _UNDESCRIBED: Final = Described("", "")
 
 
@@ -51,10 +55,6 @@ class Detail:
     all: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     """Names of tables and columns, by path."""
-    items: int = 8
-    """The number of first items of a repeat to show; the last one is always shown."""
-    characters: int = 64
-    """The number of characters of a value to show."""
 
 
 def dump(trace: Trace, detail: Detail, base: int = 0, depth: int = 0) -> Iterator[Row]:
@@ -88,10 +88,9 @@ class _Elision:
 
     def repeat_of(self, path: str) -> str:
         """Return the path of the repeat from which a field is elided; empty for a field that is shown."""
-        first = self.detail.items
         for repeat, index in _items(path):
             last = self.last[repeat]
-            if not self.detail.all and first <= index < last and last > first + 1:
+            if not self.detail.all and _FIRST <= index < last and last > _FIRST + 1:
                 return repeat
         return ""
 
@@ -158,10 +157,9 @@ class _RowBuilder:
                 yield self._row(RowKind.GROUP, start, start, outer, type=notation, meaning=text)
 
     def _shortened(self, text: str) -> str:
-        most = self.detail.characters
-        if self.detail.all or len(text) <= most:
+        if self.detail.all or len(text) <= _LONGEST:
             return text
-        return f"{text[:most]}… ({len(text):,} characters)"
+        return f"{text[:_LONGEST]}… ({len(text):,} characters)"
 
 
 def _type(described: Described, value: Any) -> str:

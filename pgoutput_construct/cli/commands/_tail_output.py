@@ -8,14 +8,14 @@ from typing import Any, Final, NamedTuple
 import click
 
 from pgoutput_construct.cli._printing import printable, say
-from pgoutput_construct.cli._values import ABSENT, Values, quoted
+from pgoutput_construct.cli._values import Values, quoted
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.rows import RowChange
-from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire import UNCHANGED, Lsn, Timestamp
 from pgoutput_construct.wire.messages import Message, PgoutputMessage
 from pgoutput_construct.wire.types import Marker
 
-__all__ = ["PRINTERS", "Header", "TailSelection"]
+__all__ = ["Header", "JsonPrinter", "TailSelection", "TextPrinter"]
 
 _COLORS: Final = {"insert": "green", "update": "yellow", "delete": "red", "truncate": "red"}
 
@@ -60,7 +60,7 @@ class _Printer(ABC):
         return {name: self.values.plain(value, oids[name]) for name, value in row.items()}
 
 
-class _TextPrinter(_Printer):
+class TextPrinter(_Printer):
     """A line a transaction, and below it a line a change."""
 
     _header: Header | None = None
@@ -99,15 +99,15 @@ class _TextPrinter(_Printer):
         row = old if new is None else {**change.unsent, **new}
         for column in change.relation.columns:
             if column.name in row:
-                value, before = row[column.name], old.get(column.name, ABSENT)
-                was = "" if before is ABSENT or before == value or new is None else f"{self._quoted(before)} -> "
+                value, before = row[column.name], old.get(column.name, UNCHANGED)
+                was = "" if before is UNCHANGED or before == value or new is None else f"{self._quoted(before)} -> "
                 yield f"{printable(column.name)}={was if not isinstance(value, Marker) else ''}{self._quoted(value)}"
 
     def _quoted(self, value: Any) -> str:
         return quoted(value, self.everything)
 
 
-class _JsonPrinter(_Printer):
+class JsonPrinter(_Printer):
     """A line a change, which names its transaction."""
 
     def change(self, header: Header, seq: int, change: RowChange) -> None:
@@ -130,9 +130,6 @@ class _JsonPrinter(_Printer):
 
     def _line(self, value: Mapping[str, Any]) -> None:
         click.echo(json.dumps(value, default=str))
-
-
-PRINTERS: Final[Mapping[str, type[_Printer]]] = {"text": _TextPrinter, "json": _JsonPrinter}
 
 
 def _position(header: Header, seq: int) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def build_command(file: str, form: str, output: str, given: Mapping[str, Any]) -
     with _open_output(output, file) as target, open_source(file, target.flush) as source:
         try:
             payloads = _build_lines(source, given)
-            for payload, before in with_progress(payloads, source.done, "messages"):
+            for payload, before in with_progress(payloads, source.done):
                 target.write(write(payload, before))
         finally:
             target.flush()

@@ -55,7 +55,7 @@ def decode_command(source: str, form: str, given: Mapping[str, Any]) -> None:
     output = standard_output()
     with open_reading(source, form, given, _warn, output.flush) as reading:
         try:
-            for decoded in with_progress(reading.messages, reading.done, "messages"):
+            for decoded in with_progress(reading.messages, reading.done):
                 output.write(format_line(decoded))
         finally:
             output.flush()

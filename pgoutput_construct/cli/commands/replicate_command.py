@@ -393,11 +393,10 @@ def replicate_command(
 
 def _session(master: str, conf: tuple[tuple[str, str], ...], into: str, warehouse: str, starts: bool) -> "SparkSession":
     from pgoutput_construct.spark._deferred_session import is_closed
-    from pgoutput_construct.spark.formats import check_master, deferred_session, spark_session
+    from pgoutput_construct.spark.formats import deferred_session, spark_session
 
     announce = partial(announce_spark, master, into, LOGGER.info)
     if not starts:
-        check_master(master)
         session = deferred_session(announce, master, dict(conf), into=[into], warehouse=warehouse)
         if is_closed(session):
             LOGGER.info("Spark is started when a table needs it (--spark always: at once)")

@@ -8,7 +8,7 @@ import click
 from pgoutput_construct.cli._options import LSN, TABLE, is_log
 from pgoutput_construct.cli._values import Values
 from pgoutput_construct.cli.command_table import COMMANDS
-from pgoutput_construct.cli.commands._tail_output import PRINTERS, Header, TailSelection
+from pgoutput_construct.cli.commands._tail_output import Header, JsonPrinter, TailSelection, TextPrinter
 from pgoutput_construct.extras import require
 from pgoutput_construct.stream import RelationCache, RowReader, Session
 from pgoutput_construct.stream.bounds import effect_of, said
@@ -70,7 +70,7 @@ def tail_command(
         raise click.UsageError("--from-lsn is for change logs: a temporary slot starts at the current LSN")
     if not live and publications:
         raise click.UsageError(f"--publication is for servers, and {source!r} is taken for a change log")
-    printer = PRINTERS["json" if as_json else "text"](Values(), everything)
+    printer = (JsonPrinter if as_json else TextPrinter)(Values(), everything)
     selection = TailSelection(printer, tables, limit)
     if live:
         _tail_server(source, publications, selection)

@@ -60,8 +60,6 @@ class _IntakeResult:
 
     block: Block
     """The payloads to append to the log."""
-    payload_bytes: int
-    """Their size in bytes."""
     empty: int
     """The number of frames without a payload."""
     reply_requested: bool
@@ -102,7 +100,7 @@ class Intake:
         boundary, error = admission.last_boundary(), self.tracker.gap or admission.error or batch.error
         if self.tracker.gap is not None:
             block, boundary = block.take(slice(0, 0)), None
-        return _IntakeResult(block, block.payload_bytes, batch.empty, reply_requested, boundary, error)
+        return _IntakeResult(block, batch.empty, reply_requested, boundary, error)
 
     def _admit(self, batch: FrameBatch) -> tuple[Block, Admission]:
         scopes, states, refused = self._scopes.read(batch.payloads)
@@ -269,7 +267,7 @@ class Pump:
         taken = self.intake.take(frames)
         self._append(taken)
         self.catalog.receive(taken.block)
-        self.progress.payload_bytes += taken.payload_bytes
+        self.progress.payload_bytes += taken.block.payload_bytes
         self.progress.empty += taken.empty
         self.progress.transactions += self.tracker.transactions - transactions
         self.progress.dropped += self.tracker.dropped - dropped
