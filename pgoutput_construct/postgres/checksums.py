@@ -6,7 +6,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -150,8 +150,7 @@ class SourceServer:
             # Read after the snapshot: everything that it sees commits before this LSN.
             lsn = Lsn(int(fetch_row(connection, "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")[0]))
             self._flush()
-            taken = Snapshot(snapshot.xmin, snapshot.xmax, snapshot.xip, lsn)
-            yield HeldSnapshot(connection, taken, self._publications, self._binary, tuple(salts))
+            yield HeldSnapshot(connection, replace(snapshot, lsn=lsn), self._publications, self._binary, tuple(salts))
 
     def _flush(self) -> None:
         """Write a transaction, so that the server flushes its WAL and the stream passes the LSN, also if it is idle."""

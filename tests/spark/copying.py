@@ -38,8 +38,7 @@ def copy_table(dsn: str, directory: Path, name: str) -> None:
     fields = tuple(pgo.RelationColumn(key, *column) for *column, key in columns)
     described = pgo.build(pgo.Relation(None, oid, namespace, table, identity, fields))
     payloads = pa.array([described, *(pgo.build(pgo.Insert(None, oid, row)) for row in rows)], pa.binary())
-    xmin, xmax, xip = seen.split(":")
-    snapshot = Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in xip.split(",") if xid), pgo.Lsn(lsn))
+    snapshot = Snapshot.parse(seen, pgo.Lsn(lsn))
     contains = Visibility.at(snapshot.lsn)
     _append(directory, payloads, TableCopy(-1, oid, namespace, table, snapshot, 0, 0, len(rows), contains))
 

@@ -42,6 +42,12 @@ class Snapshot:
     lsn: Lsn
     """An LSN that the server had reached when it made the snapshot."""
 
+    @classmethod
+    def parse(cls, text: str, lsn: Lsn) -> "Snapshot":
+        """Return a snapshot that is written as ``xmin:xmax:xip,...``; raise ValueError for other text."""
+        xmin, xmax, running = text.split(":")
+        return cls(int(xmin), int(xmax), tuple(int(xid) for xid in running.split(",") if xid), lsn)
+
     def invisible(self, xids: Numbers) -> Flags:
         """Return for each top-level xid, as in messages, whether the snapshot does not see its transaction.
 

@@ -89,10 +89,9 @@ def _read(connection: Connection, publications: Sequence[str], slot: str, known:
             numbers.setdefault(table["oid"], set()).update(table.pop("published") or ())
     tables = _read_tables(connection, slot, numbers)
     # Read last: whatever sees all transactions of this snapshot sees what was read, too.
-    xmin, xmax, xip = str(fetch_value(connection, CURRENT_SNAPSHOT)).split(":")
+    text = str(fetch_value(connection, CURRENT_SNAPSHOT))
     position = Lsn(int(fetch_value(connection, INSERTED_LSN)))
-    snapshot = Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in xip.split(",") if xid), position)
-    return CatalogReading(snapshot, tables, published)
+    return CatalogReading(Snapshot.parse(text, position), tables, published)
 
 
 def _read_publications(connection: Connection, publications: Sequence[str]) -> dict[str, Facts]:

@@ -83,9 +83,7 @@ def check_can_copy(connection: Connection) -> None:
 @reading_answer(CURRENT_SNAPSHOT.purpose)
 def read_snapshot(connection: Connection, lsn: Lsn) -> Snapshot:
     """Return the current snapshot of ``connection``; ``lsn`` is an LSN that the server had reached before it."""
-    text = str(fetch_value(connection, CURRENT_SNAPSHOT))
-    xmin, xmax, running = text.split(":")
-    return Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in running.split(",") if xid), lsn)
+    return Snapshot.parse(str(fetch_value(connection, CURRENT_SNAPSHOT)), lsn)
 
 
 def next_xid(connection: Connection) -> int:
