@@ -9,10 +9,13 @@ from pgoutput_construct.pgtypes.loader import base_oid, formatted, kind_text
 from pgoutput_construct.pgtypes.numbers import Numeral, json_value
 from pgoutput_construct.pgtypes.type_registry import writer
 from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS, hexadecimal
-from pgoutput_construct.wire.messages import Binary, Type
+from pgoutput_construct.wire.messages import Binary, Relation, Type
 from pgoutput_construct.wire.types import Marker
 
-__all__ = ["Values", "quoted", "told"]
+__all__ = ["COLORS", "Values", "quoted", "told"]
+
+COLORS: Final = {"insert": "green", "snapshot": "green", "update": "yellow"}
+"""The colors of operations; all others are red."""
 
 _LONGEST: Final = 120
 
@@ -41,6 +44,18 @@ class Values:
         if isinstance(plain, Binary):
             return self._from_binary(plain, type_oid, kind)
         return json_value(plain.decode("utf-8", "surrogateescape"), kind)
+
+    def row(self, row: Mapping[str, Any] | None, relation: Relation | None) -> dict[str, Any] | None:
+        """Return a row's values by column, as ``plain`` returns each; None for no row.
+
+        Args:
+            row: The values by column.
+            relation: The description of the table; None if it is not known.
+        """
+        if row is None:
+            return None
+        oids = {column.name: column.type_oid for column in relation.columns} if relation else {}
+        return {name: self.plain(value, oids.get(name, 0)) for name, value in row.items()}
 
     def _from_binary(self, value: Binary, type_oid: int, kind: str) -> Any:
         try:

@@ -3,12 +3,12 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from pgoutput_construct.cli._printing import printable, say
-from pgoutput_construct.cli._values import Values, quoted
+from pgoutput_construct.cli._values import COLORS, Values, quoted
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.rows import RowChange
 from pgoutput_construct.wire import UNCHANGED, Lsn, Timestamp
@@ -16,8 +16,6 @@ from pgoutput_construct.wire.messages import Message, PgoutputMessage
 from pgoutput_construct.wire.types import Marker
 
 __all__ = ["Header", "JsonPrinter", "TailSelection", "TextPrinter"]
-
-_COLORS: Final = {"insert": "green", "update": "yellow", "delete": "red", "truncate": "red"}
 
 
 class Header(NamedTuple):
@@ -52,13 +50,6 @@ class _Printer(ABC):
     def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
         """Print what a capture noted in its log."""
 
-    def plain(self, change: RowChange, row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        """Return a row's values as JSON has them."""
-        if row is None:
-            return None
-        oids = {column.name: column.type_oid for column in change.relation.columns}
-        return {name: self.values.plain(value, oids[name]) for name, value in row.items()}
-
 
 class TextPrinter(_Printer):
     """A line a transaction, and below it a line a change."""
@@ -74,9 +65,9 @@ class TextPrinter(_Printer):
 
     def change(self, header: Header, seq: int, change: RowChange) -> None:
         self._begin(header)
-        new, old = self.plain(change, change.new), self.plain(change, change.old)
+        new, old = self.values.row(change.new, change.relation), self.values.row(change.old, change.relation)
         pairs = ", ".join(self._pairs(change, new, old or {}))
-        op = click.style(change.op, fg=_COLORS.get(change.op))
+        op = click.style(change.op, fg=COLORS.get(change.op, "red"))
         click.echo(f"  {op} {printable(full_name(change.relation))}{pairs and f' ({pairs})'}")
 
     def message(self, header: Header | None, seq: int, message: Message) -> None:
@@ -111,8 +102,8 @@ class JsonPrinter(_Printer):
     """A line a change, which names its transaction."""
 
     def change(self, header: Header, seq: int, change: RowChange) -> None:
-        row = {"new": self.plain(change, change.new), "old": self.plain(change, change.old)}
         relation = change.relation
+        row = {"new": self.values.row(change.new, relation), "old": self.values.row(change.old, relation)}
         table = {
             "table": full_name(relation),
             "schema": relation.namespace or "pg_catalog",

@@ -1,14 +1,14 @@
 """``pgoutput blame``: every transaction of a change log that touched one row."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pgoutput_construct.cli._options import LOG, LSN_OR_TIME, TABLE
 from pgoutput_construct.cli._printing import printable, say
-from pgoutput_construct.cli._values import Values, quoted
+from pgoutput_construct.cli._values import COLORS, Values, quoted
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pgoutput_construct.forensics import RowTouch
 
 __all__ = ["blame_command", "parse_key"]
-
-_COLORS = {"insert": "green", "snapshot": "green", "update": "yellow"}
 
 
 @click.command("blame", short_help="Show every transaction that touched a row.")
@@ -113,7 +111,7 @@ class _Shown:
         line: dict[str, Any] = {
             "op": touch.op,
             "table": touch.table,
-            "key": self._plain(touch, touch.key),
+            "key": self._values.row(touch.key, touch.relation),
             "commit_lsn": str(touch.commit_lsn),
             "commit_time": str(touch.commit_time),
             "xid": touch.xid,
@@ -121,8 +119,8 @@ class _Shown:
             "origin": touch.origin,
             "seq": touch.seq,
             "lsn": str(touch.lsn),
-            "old": self._plain(touch, touch.old),
-            "new": self._plain(touch, touch.new),
+            "old": self._values.row(touch.old, touch.relation),
+            "new": self._values.row(touch.new, touch.relation),
             "changed": [*touch.changed],
             "unchanged": [*touch.unchanged],
         }
@@ -137,21 +135,14 @@ class _Shown:
         if parts != self._header:
             say("  ".join(parts), bold=True)
         self._header = parts
-        op = click.style(touch.op, fg=_COLORS.get(touch.op, "red"))
+        op = click.style(touch.op, fg=COLORS.get(touch.op, "red"))
         pairs = ", ".join(self._pairs(touch))
         click.echo(f"  {op} {printable(touch.table)}{pairs and f' ({pairs})'}  seq {touch.seq}, LSN {touch.lsn}")
         if self._raw and touch.payload:
             self._picture(touch)
 
-    def _plain(self, touch: "RowTouch", row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        """Return values as JSON has them."""
-        oids = {column.name: column.type_oid for column in touch.relation.columns} if touch.relation else {}
-        return (
-            None if row is None else {name: self._values.plain(each, oids.get(name, 0)) for name, each in row.items()}
-        )
-
     def _pairs(self, touch: "RowTouch") -> Iterator[str]:
-        old, new = self._plain(touch, touch.old), self._plain(touch, touch.new)
+        old, new = self._values.row(touch.old, touch.relation), self._values.row(touch.new, touch.relation)
         names = [column.name for column in touch.relation.columns] if touch.relation else [*(new or old or {})]
         for name in names:
             row, is_known = new if new is not None else old or {}, True
