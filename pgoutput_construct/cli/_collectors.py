@@ -7,9 +7,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from pgoutput_construct.cli._printing import printable
+from pgoutput_construct.cli._printing import printable, unix_seconds
 from pgoutput_construct.cli._progress import Meter
-from pgoutput_construct.wire.types import UNIX_TO_POSTGRES, Timestamp
+from pgoutput_construct.wire.types import Timestamp
 
 if TYPE_CHECKING:
     from pgoutput_construct.spark._replicate import Batch, MaintenanceReport
@@ -157,7 +157,7 @@ class ReplicateCollector(Collector):
             yield GaugeMetricFamily(
                 _REPLICATE + "applied_commit_timestamp_seconds",
                 "When that commit was made, by the server's clock, in seconds since 1970.",
-                _unix_seconds(batch.commit_time),
+                unix_seconds(batch.commit_time),
             )
         fresh = GaugeMetricFamily(
             _REPLICATE + "table_applied_commit_timestamp_seconds",
@@ -165,7 +165,7 @@ class ReplicateCollector(Collector):
             labels=["table"],
         )
         for table, time in self._fresh_tables.items():
-            fresh.add_metric([printable(table)], _unix_seconds(time))
+            fresh.add_metric([printable(table)], unix_seconds(time))
         yield fresh
         yield GaugeMetricFamily(_REPLICATE + "batch_seconds", "Duration of the last batch in seconds.", batch.seconds)
         troubled = GaugeMetricFamily(
@@ -183,7 +183,7 @@ class ReplicateCollector(Collector):
 
 def _stage_lags(batch: "Batch", commit_time: Timestamp) -> Iterator[Metric]:
     """Yield how long after its commit the last transaction of a batch had reached each stage."""
-    seen, steps = batch.began - _unix_seconds(commit_time), batch.step_seconds
+    seen, steps = batch.began - unix_seconds(commit_time), batch.step_seconds
     lags = {"seen": seen, "staged": seen + steps.get("stage", 0.0), "visible": seen + batch.seconds}
     found = GaugeMetricFamily(
         _REPLICATE + "lag_seconds", "Time from the last applied commit until it reached a stage.", labels=["stage"]
@@ -191,7 +191,3 @@ def _stage_lags(batch: "Batch", commit_time: Timestamp) -> Iterator[Metric]:
     for stage, lag in lags.items():
         found.add_metric([stage], max(0.0, lag))
     yield found
-
-
-def _unix_seconds(time: Timestamp) -> float:
-    return (time + UNIX_TO_POSTGRES) / 1_000_000

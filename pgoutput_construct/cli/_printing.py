@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +22,7 @@ __all__ = [
     "printable",
     "say",
     "sized",
+    "unix_seconds",
 ]
 
 _NAMED: Final = 8
@@ -45,6 +47,11 @@ def sized(size: float) -> str:
     while size >= 1000 and power < len(_UNITS) - 1:
         size, power = size / 1024, power + 1
     return f"{size:,.0f} {_UNITS[power]}" if power == 0 or size >= 100 else f"{size:,.1f} {_UNITS[power]}"
+
+
+def unix_seconds(time: int) -> float:
+    """Return a time of PostgreSQL, in microseconds since 2000, in seconds since 1970."""
+    return (time + UNIX_TO_POSTGRES) / 1_000_000
 
 
 def printable(text: str) -> str:

@@ -3,25 +3,22 @@
 import json
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pgoutput_construct.cli._options import LOG, SECONDS
-from pgoutput_construct.cli._printing import counted, print_grid, print_lines, sized
+from pgoutput_construct.cli._printing import counted, print_grid, print_lines, sized, unix_seconds
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.cli.commands._log_report import server_lag
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Timestamp
-from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog import ChangeLog
 
 __all__ = ["status_command"]
-
-_MICROSECONDS: Final = 1_000_000
 
 
 @click.command("status", short_help="Show server, slot, log, readers and tables at a glance.")
@@ -82,7 +79,7 @@ def _log(log: "ChangeLog") -> dict[str, Any]:
         "last_seq": log.index.last_seq,
         "complete_lsn": str(log.complete_lsn),
         "last_commit": None if commit_time is None else str(Timestamp(commit_time)),
-        "last_commit_age": None if commit_time is None else round(time.time() - _unix(commit_time), 1),
+        "last_commit_age": None if commit_time is None else round(time.time() - unix_seconds(commit_time), 1),
         "open_transactions": len(log.open_transactions()),
         "lacks": [str(lack) for lack in lacks_of(log.index)],
     }
@@ -94,10 +91,6 @@ def _commit_time(log: "ChangeLog", seq: int) -> int | None:
 
     found = last_commit(log.index, seq)
     return None if found is None else int(found["commit_time"])
-
-
-def _unix(commit_time: int) -> float:
-    return (commit_time + UNIX_TO_POSTGRES) / _MICROSECONDS
 
 
 def _server(dsn: str, log: "ChangeLog") -> dict[str, Any]:
@@ -165,7 +158,7 @@ def _lag(log: "ChangeLog", seq: int) -> float:
     from pgoutput_construct.changelog._index.planning import earliest_after
 
     first = earliest_after(log.index, seq)
-    return 0.0 if first is None else round(max(time.time() - _unix(first), 0.0), 3)
+    return 0.0 if first is None else round(max(time.time() - unix_seconds(first), 0.0), 3)
 
 
 def _problems(report: Mapping[str, Any], max_lag: float | None) -> Iterator[str]:
