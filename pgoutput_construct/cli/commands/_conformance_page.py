@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct import __version__
 from pgoutput_construct.cli.commands._conformance_bytes import picture_of
+from pgoutput_construct.cli.commands._inspect_picture import escaped
 
 if TYPE_CHECKING:
     from pgoutput_construct.conformance import CaseResult
@@ -115,4 +115,4 @@ def _failure(result: "CaseResult") -> str:
 
 
 def _text(text: str) -> str:
-    return escape("".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text))
+    return "\n".join(map(escaped, text.split("\n")))

@@ -18,7 +18,7 @@ from rich.text import Text
 from pgoutput_construct.cli._printing import printable
 from pgoutput_construct.cli.commands._inspect_rows import Row, RowKind
 
-__all__ = ["ON_WHITE", "Picture"]
+__all__ = ["ON_WHITE", "Picture", "escaped"]
 
 SHORT: Final = 8
 """Bytes per line."""
@@ -164,7 +164,7 @@ def _to_svg(title: str, lines: Lines) -> str:
     return f"""\
 <svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}" \
 font-family="{_FONT}" font-size="{_SIZE}">
-<title>{_escaped(title)}</title>
+<title>{escaped(title)}</title>
 <rect width="100%" height="100%" fill="#ffffff"/>
 {drawn}
 </svg>
@@ -178,7 +178,7 @@ def _to_html(title: str, lines: Lines) -> str:
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<title>{_escaped(title)}</title>
+<title>{escaped(title)}</title>
 <style>
 body {{ color: {ON_WHITE[""]}; background: #ffffff; }}
 pre {{ font: {_SIZE}px/1.4 {_FONT}; }}
@@ -212,7 +212,7 @@ def _cell(run: _StyledRun, line: int) -> str:
     weight = ' font-weight="bold"' if run.style.bold else ""
     # textLength keeps columns aligned if the viewer substitutes a font with other widths.
     length = f'textLength="{_WIDTH * cell_len(run.text):.1f}" lengthAdjust="spacingAndGlyphs"'
-    return f'<text x="{x:.1f}" y="{y}" {length} fill="{_colour(run.style)}"{weight}>{_escaped(run.text)}</text>'
+    return f'<text x="{x:.1f}" y="{y}" {length} fill="{_colour(run.style)}"{weight}>{escaped(run.text)}</text>'
 
 
 def _span(segment: Segment) -> str:
@@ -220,13 +220,13 @@ def _span(segment: Segment) -> str:
     if not text:
         return segment.text
     weight = "; font-weight: bold" if style.bold else ""
-    return f'<span style="color: {_colour(style)}{weight}">{_escaped(text)}</span>{segment.text[len(text) :]}'
+    return f'<span style="color: {_colour(style)}{weight}">{escaped(text)}</span>{segment.text[len(text) :]}'
 
 
 def _colour(style: Style) -> str:
     return ON_WHITE[style.color.name if style.color else "dim" if style.dim else ""]
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Return text escaped for XML and HTML, which allow neither control characters nor surrogates."""
     return escape("".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text))
