@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -107,23 +107,23 @@ metrics_option = click.option(
 
 
 @contextmanager
-def serving_metrics(listen: Listen | None, collector: "Callable[[], Collector]") -> Iterator[None]:
+def serving_metrics(listen: Listen | None, collector: "Collector | None") -> Iterator[None]:
     """Serve Prometheus metrics at ``/metrics`` until the block ends, and log the URL.
 
     Args:
         listen: The address; port 0 selects a free one. None serves nothing.
-        collector: Creates the collector; it may import prometheus_client, which is installed only with ``metrics``.
+        collector: The collector; None without an address, since prometheus_client is installed only with ``metrics``.
 
     Raises:
         OSError: The address is not available.
     """
-    if listen is None:
+    if listen is None or collector is None:
         yield
         return
     from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
 
     registry = CollectorRegistry()
-    registry.register(collector())
+    registry.register(collector)
     ProcessCollector(registry=registry)
     server, thread = start_http_server(listen.port, listen.host, registry)
     try:

@@ -14,9 +14,6 @@ from pgoutput_construct.cli.group import reason
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
-    from prometheus_client.registry import Collector
-
-    from pgoutput_construct.cli._progress import Meter
     from pgoutput_construct.postgres import CaptureProgress
 
 __all__ = ["capture_command"]
@@ -166,12 +163,16 @@ def capture_command(
     from pgoutput_construct.cli._progress import Meter, showing
     from pgoutput_construct.postgres import CaptureProgress, capture
 
-    meter = Meter(CaptureProgress())
+    meter, collector = Meter(CaptureProgress()), None
+    if metrics:
+        from pgoutput_construct.cli._collectors import CaptureCollector
+
+        collector = CaptureCollector(slot, meter)
     chosen = {name: value for name, value in settings.items() if value is not None}
     with logging_to_stderr(log_format) as logged, _errors(log_format):
         _begin(dsn, slot, log)
         with (
-            serving_metrics(metrics, lambda: _collector(slot, meter)),
+            serving_metrics(metrics, collector),
             showing(meter, logged, log_format == "text") as show,
         ):
 
@@ -195,12 +196,6 @@ def _errors(log_format: str) -> Iterator[None]:
             raise
         LOGGER.error("%s", text)
         raise click.exceptions.Exit(1) from None
-
-
-def _collector(slot: str, meter: "Meter") -> "Collector":
-    from pgoutput_construct.cli._collectors import CaptureCollector
-
-    return CaptureCollector(slot, meter)
 
 
 def _begin(dsn: str, slot: str, log: str) -> None:

@@ -2,10 +2,9 @@
 
 import logging
 import warnings
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -354,10 +353,14 @@ def replicate_command(
     retention = Retention(age=retain, count=retain_snapshots)
     options = {"log": changelog, "once": mode == "once", "retention": retention, **chosen}
     ReplicateOptions(**options).check()
-    report = _Report()
+    report, collector = _Report(), None
+    if metrics:
+        from pgoutput_construct.cli._collectors import ReplicateCollector
+
+        collector = ReplicateCollector()
     with (
         logging_to_stderr("text"),
-        _metrics(metrics) as collect,
+        serving_metrics(metrics, collector),
         _session(master, conf, chosen["into"], chosen["warehouse"], starts) as session,
         collected_signals(True) as wishes,
         progress_line() as show,
@@ -366,14 +369,16 @@ def replicate_command(
 
         def on_batch(batch: "Batch") -> None:
             show("")
-            collect.report(batch)
+            if collector is not None:
+                collector.report(batch)
             report(batch)
             if as_json and (batch.tables or batch.removed or batch.troubled):
                 click.echo(json_line(batch, event="batch"))
 
         def on_maintenance(maintained: "MaintenanceReport") -> None:
             show("")
-            collect.report_maintenance(maintained)
+            if collector is not None:
+                collector.report_maintenance(maintained)
             if as_json:
                 click.echo(json_line(maintained, event="maintenance"))
             LOGGER.log(
@@ -403,33 +408,6 @@ def _session(master: str, conf: tuple[tuple[str, str], ...], into: str, warehous
         return session
     announce()
     return spark_session(master, dict(conf), into=[into], warehouse=warehouse)
-
-
-@contextmanager
-def _metrics(listen: Listen | None) -> "Iterator[_Collect]":
-    """Serve metrics, and yield the collector of batches and maintenance."""
-    if listen is None:
-        yield _NoMetrics()
-        return
-    from pgoutput_construct.cli._collectors import ReplicateCollector
-
-    collector = ReplicateCollector()
-    with serving_metrics(listen, lambda: collector):
-        yield collector
-
-
-class _Collect(Protocol):
-    def report(self, batch: "Batch") -> None: ...
-
-    def report_maintenance(self, report: "MaintenanceReport") -> None: ...
-
-
-class _NoMetrics:
-    def report(self, batch: "Batch") -> None:
-        """Ignore a batch."""
-
-    def report_maintenance(self, report: "MaintenanceReport") -> None:
-        """Ignore the maintenance of a table."""
 
 
 class _Report:
