@@ -10,7 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.extras import require
 from pgoutput_construct.stream.identifiers import normal_name, split_column, split_list
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, first_with, noun, options
@@ -38,6 +40,7 @@ __all__ = [
     "Listen",
     "as_arguments",
     "choose",
+    "command",
     "first_options_in",
     "in_arguments",
     "is_log",
@@ -64,6 +67,20 @@ _CALLS: Final[Mapping[str, str]] = {
     "parse reads the data of an XLogData frame": "leave out --frame",
 }
 """Advice in errors of the Python API, each with its equivalent on the command line."""
+
+
+class _Needing(click.Command):
+    def invoke(self, ctx: click.Context) -> Any:
+        require(*COMMANDS[str(self.name)].extras)
+        return super().invoke(ctx)
+
+
+def command(name: str, **attributes: Any) -> Callable[[Command], click.Command]:
+    """Make a command, with the attributes of ``click.command``; before it runs, its extras must be installed.
+
+    ``--help`` needs none of them.
+    """
+    return click.command(name, cls=_Needing, **attributes)
 
 
 def retention_options(command: Command) -> Command:

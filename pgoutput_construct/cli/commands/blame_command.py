@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgoutput_construct.cli._options import LOG, LSN_OR_TIME, TABLE
+from pgoutput_construct.cli._options import LOG, LSN_OR_TIME, TABLE, command
 from pgoutput_construct.cli._printing import printable, say
 from pgoutput_construct.cli._values import COLORS, Values, quoted
-from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.extras import require
 from pgoutput_construct.stream import RelationCache
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["blame_command", "parse_key"]
 
 
-@click.command("blame", short_help="Show every transaction that touched a row.")
+@command("blame", short_help="Show every transaction that touched a row.")
 @click.argument("log", type=LOG)
 @click.option("--table", required=True, type=TABLE, help="The table of the row.")
 @click.option(
@@ -68,7 +66,6 @@ def blame_command(
       pgoutput blame changelog/ --table public.orders --key 42 --since 2026-01-31T12:00+00:00 --json | jq .
       pgoutput blame changelog/ --table public.orders --key 42 --raw
     """
-    require(*COMMANDS["blame"].extras)
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.forensics import blame
     from pgoutput_construct.forensics._tracked_table import LoggedTables

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pgoutput_construct.cli._options import SECONDS
+from pgoutput_construct.cli._options import SECONDS, command
 from pgoutput_construct.cli._printing import counted, printable, say
-from pgoutput_construct.cli.command_table import COMMANDS
-from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
     from pgoutput_construct.conformance import CaseResult, ConformanceCase
@@ -23,7 +21,7 @@ _MOST_ERRORS: Final = 12
 """Lines of a client's errors that are shown, the last ones."""
 
 
-@click.command("conformance", short_help="Test a client of logical replication against the conformance suite.")
+@command("conformance", short_help="Test a client of logical replication against the conformance suite.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--list", "lists", is_flag=True, help="List the cases, and end.")
 @click.option("--case", "patterns", multiple=True, help="A case, a group such as streams, or a pattern; repeatable.")
@@ -72,7 +70,6 @@ def conformance_command(
       pgoutput conformance -- python my_client.py {dsn} {slot} {publication}
       pgoutput conformance --case streams --html report.html -- ./client {url} --streaming {streaming}
     """
-    require(*COMMANDS["conformance"].extras)
     from pgoutput_construct.conformance import CommandClient, Level, find_cases, run_case
 
     cases = find_cases(patterns)

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgoutput_construct.cli._options import TABLE_FORMATS
+from pgoutput_construct.cli._options import TABLE_FORMATS, command
 from pgoutput_construct.cli._printing import printable
-from pgoutput_construct.cli.command_table import COMMANDS
-from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +26,7 @@ VERSION = click.Choice(["16", "18"])
 INTO = click.Choice(TABLE_FORMATS)
 
 
-@click.command("demo", short_help="Replicate a demo workload on PostgreSQL into Spark tables.")
+@command("demo", short_help="Replicate a demo workload on PostgreSQL into Spark tables.")
 @click.option("--output", type=DIRECTORY, help="Directory for the files.  [default: pgoutput-demo/TIME]")
 @click.option("--scale", type=SCALE, default=1.0, show_default=True, help="Size; 1 is about 40,000 changes.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
@@ -49,7 +47,6 @@ def demo_command(output: Path | None, scale: float, master: str, into: str, bina
       pgoutput demo
       pgoutput demo --scale 5 --binary --into iceberg --output /tmp/shop
     """
-    require(*COMMANDS["demo"].extras)
     from rich.console import Console
 
     from pgoutput_construct.demo.pipeline import DemoOptions, run_demo

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgoutput_construct.cli._options import KEY_VALUE, LOG, LSN_OR_TIME, SECONDS, TABLE
+from pgoutput_construct.cli._options import KEY_VALUE, LOG, LSN_OR_TIME, SECONDS, TABLE, command
 from pgoutput_construct.cli._printing import counted, say
 from pgoutput_construct.cli._progress import progress_line
-from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.cli.commands.blame_command import parse_key
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["fixture_command"]
 
 
-@click.command("fixture", short_help="Cut a change log to a masked stream for a test.")
+@command("fixture", short_help="Cut a change log to a masked stream for a test.")
 @click.argument("log", type=LOG)
 @click.option(
     "--output",
@@ -99,7 +98,6 @@ def fixture_command(
       pgoutput fixture changelog/ --table orders --where status=paid --since 2026-01-31T12:00+00:00 -o case.jsonl
       pgoutput fixture changelog/ --since 16/B374D848 -o case.jsonl --shrink 'my_client --dsn "{dsn}" --check'
     """
-    require(*COMMANDS["fixture"].extras)
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.forensics import command_fails, fixture
 

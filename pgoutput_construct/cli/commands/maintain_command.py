@@ -4,11 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pgoutput_construct.cli._options import SECONDS, TABLE, retention_options, spark_options
+from pgoutput_construct.cli._options import SECONDS, TABLE, command, retention_options, spark_options
 from pgoutput_construct.cli._printing import json_line, say
 from pgoutput_construct.cli._progress import announce_spark
-from pgoutput_construct.cli.command_table import COMMANDS
-from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
     from pgoutput_construct.spark._replicate import MaintenanceReport
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["described", "maintain_command"]
 
 
-@click.command("maintain", short_help="Rewrite small files of a warehouse, and expire old snapshots.")
+@command("maintain", short_help="Rewrite small files of a warehouse, and expire old snapshots.")
 @click.argument("warehouse")
 @click.option("--table", "tables", multiple=True, type=TABLE, help="Maintain only this table; can be repeated.")
 @retention_options
@@ -59,7 +57,6 @@ def maintain_command(
       pgoutput maintain lake/
       pgoutput maintain s3://bucket/lake --retain 3600 --seconds 600
     """
-    require(*COMMANDS["maintain"].extras)
     from pgoutput_construct.spark import Retention, maintain, spark_session
     from pgoutput_construct.spark._verify import format_of
 

@@ -4,11 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pgoutput_construct.cli._options import LOG, LSN, REPLACE_ROWS, TIME
+from pgoutput_construct.cli._options import LOG, LSN, REPLACE_ROWS, TIME, command
 from pgoutput_construct.cli._printing import counted, say
 from pgoutput_construct.cli._progress import progress_line
-from pgoutput_construct.cli.command_table import COMMANDS
-from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["replay_command"]
 
 
-@click.command("replay", short_help="Apply a change log to a PostgreSQL server.")
+@command("replay", short_help="Apply a change log to a PostgreSQL server.")
 @click.argument("log", type=LOG)
 @click.option("--into", required=True, metavar="DSN", help="The server: a connection string of libpq, or a URL.")
 @click.option("--until-lsn", type=LSN, help="Apply up to the commit at this LSN.")
@@ -52,7 +50,6 @@ def replay_command(
       pgoutput replay changelog/ --into service=copy --until-time 2026-01-31T12:00+00:00
       pgoutput replay changelog/ --into dbname=copy --compare service=shop
     """
-    require(*COMMANDS["replay"].extras)
     from pgoutput_construct.publisher.replay import connected, replay
 
     if until_lsn is not None and until_time is not None:

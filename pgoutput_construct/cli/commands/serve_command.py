@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pgoutput_construct.cli._input import open_source
-from pgoutput_construct.cli._options import REPLACE_ROWS, SECONDS, is_log
+from pgoutput_construct.cli._options import REPLACE_ROWS, SECONDS, command, is_log
 from pgoutput_construct.cli._printing import counted, say
-from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
 from pgoutput_construct.stream.identifiers import quote_identifier
@@ -32,7 +31,7 @@ _LINES: Final = (".json", ".jsonl", ".ndjson")
 _OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 
 
-@click.command("serve", short_help="Serve a change log as a PostgreSQL publisher.")
+@command("serve", short_help="Serve a change log as a PostgreSQL publisher.")
 @click.argument("source")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
@@ -109,7 +108,6 @@ def serve_command(
       pgoutput decode changes.hex | pgoutput serve - --until-served
       pgoutput serve scenario:1 --meaning meaning.json
     """
-    require(*COMMANDS["serve"].extras)
     from pgoutput_construct.publisher import Publisher, Settings
     from pgoutput_construct.publisher.slots import default_slots_address
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgoutput_construct.cli._options import command
 from pgoutput_construct.cli._printing import print_grid, print_lines, sized
-from pgoutput_construct.cli.command_table import COMMANDS
-from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ __all__ = ["slots_command"]
 _COLUMNS = ("slot", "database", "confirmed", "lag", "retained", "wal_status", "held by")
 
 
-@click.command("slots", short_help="Show a server's replication slots: lag, health, retained WAL.")
+@command("slots", short_help="Show a server's replication slots: lag, health, retained WAL.")
 @click.argument("dsn")
 @click.option("--slot", help="Show only this slot; an error if it does not exist.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per slot.")
@@ -39,7 +38,6 @@ def slots_command(dsn: str, slot: str | None, as_json: bool, check: bool, max_la
       pgoutput slots service=shop
       pgoutput slots service=shop --slot warehouse --check --max-lag 1000000000
     """
-    require(*COMMANDS["slots"].extras)
     from pgoutput_construct.postgres import ReplicationError, slot_health
 
     found = slot_health(dsn, slot)

@@ -3,16 +3,14 @@
 import click
 
 from pgoutput_construct.cli._logging import LOGGER, logging_to_stderr
-from pgoutput_construct.cli._options import TABLE
+from pgoutput_construct.cli._options import TABLE, command
 from pgoutput_construct.cli._printing import counted
-from pgoutput_construct.cli.command_table import COMMANDS
-from pgoutput_construct.extras import require
 from pgoutput_construct.stream.identifiers import full_name
 
 __all__ = ["snapshot_command"]
 
 
-@click.command("snapshot", short_help="Copy the current rows of tables into a change log.")
+@command("snapshot", short_help="Copy the current rows of tables into a change log.")
 @click.argument("dsn")
 @click.argument("log")
 @click.option("--table", "tables", required=True, multiple=True, type=TABLE, help="A table; can be repeated.")
@@ -32,7 +30,6 @@ def snapshot_command(dsn: str, log: str, tables: tuple[str, ...], workers: int) 
       pgoutput snapshot service=shop changelog/ --table public.orders
       pgoutput snapshot "" s3://bucket/shop --table sales.customers --table sales.countries --workers 4
     """
-    require(*COMMANDS["snapshot"].extras)
     from pgoutput_construct.cli._progress import Meter, showing
     from pgoutput_construct.postgres import CaptureProgress, snapshot
 

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgoutput_construct.cli._options import LOG, SECONDS
+from pgoutput_construct.cli._options import LOG, SECONDS, command
 from pgoutput_construct.cli._printing import counted, print_grid, print_lines, sized, unix_seconds
-from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.cli.commands._log_report import server_lag
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Timestamp
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["status_command"]
 
 
-@click.command("status", short_help="Show server, slot, log, readers and tables at a glance.")
+@command("status", short_help="Show server, slot, log, readers and tables at a glance.")
 @click.argument("log", type=LOG)
 @click.option("--warehouse", help="The warehouse of pgoutput replicate: a directory, or a URL.")
 @click.option("--dsn", help='The server: a connection string of libpq, or a URL; "" takes the environment.')
@@ -45,7 +43,6 @@ def status_command(
     """
     if max_lag is not None and warehouse is None:
         raise click.UsageError("--max-lag is of the tables: give --warehouse")
-    require(*COMMANDS["status"].extras)
     from pgoutput_construct.changelog import ChangeLog
 
     opened = ChangeLog(log)

@@ -5,18 +5,16 @@ from pathlib import Path
 import click
 
 from pgoutput_construct.cli._logging import print_notes
-from pgoutput_construct.cli._options import LOG, TABLE, spark_options
+from pgoutput_construct.cli._options import LOG, TABLE, command, spark_options
 from pgoutput_construct.cli._printing import counted, say
 from pgoutput_construct.cli._progress import announce_spark
-from pgoutput_construct.cli.command_table import COMMANDS
-from pgoutput_construct.extras import require
 
 __all__ = ["tables_command"]
 
 OUTPUT = click.Path(file_okay=False, path_type=Path)
 
 
-@click.command("tables", short_help="Decode a change log into typed Parquet datasets.")
+@command("tables", short_help="Decode a change log into typed Parquet datasets.")
 @click.argument("changelog", type=LOG)
 @click.option("--output", "-o", required=True, type=OUTPUT, help="Folder for the datasets.")
 @click.option("--table", "tables", multiple=True, type=TABLE, help="Decode only this table; can be repeated.")
@@ -52,7 +50,6 @@ def tables_command(
       pgoutput tables changelog/ --output tables/
       pgoutput tables changelog/ --output tables/ --table public.orders --overwrite
     """
-    require(*COMMANDS["tables"].extras)
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.spark import open_log, spark_session, write_tables
     from pgoutput_construct.spark._log_view.added_columns import check_prefix

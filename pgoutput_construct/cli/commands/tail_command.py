@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pgoutput_construct.cli._options import LSN, TABLE, is_log
+from pgoutput_construct.cli._options import LSN, TABLE, command, is_log
 from pgoutput_construct.cli._values import Values
-from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.cli.commands._tail_output import Header, JsonPrinter, TailSelection, TextPrinter
-from pgoutput_construct.extras import require
 from pgoutput_construct.stream import RelationCache, RowReader, Session
 from pgoutput_construct.stream.bounds import effect_of, said
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, XLogData
@@ -23,7 +21,7 @@ __all__ = ["tail_command"]
 _DSN_SCHEMES: Final = ("postgresql://", "postgres://")
 
 
-@click.command("tail", short_help="Show committed transactions of a change log or a server.")
+@command("tail", short_help="Show committed transactions of a change log or a server.")
 @click.argument("source", metavar="LOG|DSN")
 @click.option("--publication", "publications", multiple=True, help="Of a server: a publication; can be repeated.")
 @click.option("--follow", "-f", is_flag=True, help="Of a log: continue with what a capture adds; a server always does.")
@@ -62,7 +60,6 @@ def tail_command(
       pgoutput tail changelog/ --follow --json | jq .
       pgoutput tail service=shop --publication shop
     """
-    require(*COMMANDS["tail"].extras)
     live = is_dsn(source)
     if live and not publications:
         raise click.UsageError("--publication is required for a server")

@@ -2,17 +2,15 @@
 
 import click
 
-from pgoutput_construct.cli._options import LOG, LSN, LSN_OR_TIME, TABLE
+from pgoutput_construct.cli._options import LOG, LSN, LSN_OR_TIME, TABLE, command
 from pgoutput_construct.cli._printing import counted, say
-from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = ["undo_command"]
 
 
-@click.command("undo", short_help="Print the SQL that takes transactions back.")
+@command("undo", short_help="Print the SQL that takes transactions back.")
 @click.argument("log", type=LOG)
 @click.option("--xid", type=click.IntRange(min=1), help="The transaction ID of one transaction.")
 @click.option("--lsn", type=LSN, help="The LSN of its commit, as pgoutput tail shows it.")
@@ -53,7 +51,6 @@ def undo_command(
       pgoutput undo changelog/ --since 2026-01-31T12:00+00:00 --until 2026-01-31T12:05+00:00 --table orders > undo.sql
       pgoutput undo changelog/ --xid 742 | psql -d shop -v ON_ERROR_STOP=1
     """
-    require(*COMMANDS["undo"].extras)
     if [xid, lsn, since].count(None) != 2:
         raise click.UsageError("give one of --xid, --lsn and --since")
     if until is not None and since is None:

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from pgoutput_construct.cli._logging import print_notes
-from pgoutput_construct.cli._options import LOG, MASKING, SECONDS, TABLE, spark_options
+from pgoutput_construct.cli._options import LOG, MASKING, SECONDS, TABLE, command, spark_options
 from pgoutput_construct.cli._printing import counted, printable, say
 from pgoutput_construct.cli._progress import Estimate, announce_spark, progress_line, waiting_line
-from pgoutput_construct.cli.command_table import COMMANDS
-from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
     from pgoutput_construct.spark._verify import Difference, TableVerdict
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["verify_command"]
 
 
-@click.command("verify", short_help="Compare the tables of a warehouse with the live server.")
+@command("verify", short_help="Compare the tables of a warehouse with the live server.")
 @click.argument("log", type=LOG)
 @click.option(
     "--dsn", required=True, help='The server: a connection string of libpq, or a URL; "" takes the environment.'
@@ -70,7 +68,6 @@ def verify_command(
       pgoutput verify changelog/ --dsn service=shop --warehouse warehouse/
       pgoutput verify s3://bucket/shop --dsn "" --warehouse s3://bucket/tables --table public.orders --json
     """
-    require(*COMMANDS["verify"].extras)
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.changelog._facts.completeness import unpublished_columns
     from pgoutput_construct.changelog._store.address import open_store
