@@ -246,25 +246,25 @@ def _copying(copies: "CopyProgress") -> str:
 
 
 @contextmanager
-def showing(meter: Meter, logged: EchoHandler, as_text: bool) -> Iterator[Callable[[], None]]:
-    """Show the progress of a capture until the block ends; yield a function to call after each report.
+def showing(meter: Meter, logged: EchoHandler, as_text: bool) -> "Iterator[Callable[[CaptureProgress], None]]":
+    """Show the progress of a capture until the block ends; yield the function to which it is reported.
 
     On a terminal a status line is updated, which includes the last log message; otherwise progress is logged.
 
     Args:
-        meter: The meter of the capture.
+        meter: The meter of the capture, to which the function reports.
         logged: The handler that has the last log message.
         as_text: Whether the log is text; other formats have no status line.
     """
     if as_text and sys.stderr is not None and sys.stderr.isatty():
-        with _live(meter, logged) as show:
-            yield show
+        with _live(meter, logged):
+            yield meter.report
     else:
         yield _Logged(meter)
 
 
 @contextmanager
-def _live(meter: Meter, logged: EchoHandler) -> Iterator[Callable[[], None]]:
+def _live(meter: Meter, logged: EchoHandler) -> Iterator[None]:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -275,7 +275,7 @@ def _live(meter: Meter, logged: EchoHandler) -> Iterator[Callable[[], None]]:
     # Log messages appear above the line, which is removed at the end.
     console = Console(stderr=True)
     with Live(console=console, get_renderable=line, refresh_per_second=2, transient=True, redirect_stdout=False):
-        yield lambda: None
+        yield
 
 
 class _Logged:
@@ -283,7 +283,8 @@ class _Logged:
         self.meter = meter
         self._due = time.monotonic() + _LOG_INTERVAL
 
-    def __call__(self) -> None:
+    def __call__(self, progress: "CaptureProgress") -> None:
+        self.meter.report(progress)
         if time.monotonic() >= self._due:
             self._due = time.monotonic() + _LOG_INTERVAL
             LOGGER.info("%s", describe(self.meter), extra=_fields(self.meter))

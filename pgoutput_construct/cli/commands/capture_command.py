@@ -171,15 +171,7 @@ def capture_command(
     chosen = {name: value for name, value in settings.items() if value is not None}
     with logging_to_stderr(log_format) as logged, _errors(log_format):
         _begin(dsn, slot, log)
-        with (
-            serving_metrics(metrics, collector),
-            showing(meter, logged, log_format == "text") as show,
-        ):
-
-            def report(progress: CaptureProgress) -> None:
-                meter.report(progress)
-                show()
-
+        with serving_metrics(metrics, collector), showing(meter, logged, log_format == "text") as report:
             limits = SegmentLimits(seconds=segment_seconds)
             progress = capture(dsn, slot, publications, log, limits=limits, on_progress=report, **chosen, **given)
         _conclude(progress)

@@ -36,12 +36,7 @@ def snapshot_command(dsn: str, log: str, tables: tuple[str, ...], workers: int) 
     meter = Meter(CaptureProgress())
     with logging_to_stderr("text") as logged:
         LOGGER.info("requesting copies of %s", ", ".join(tables))
-        with showing(meter, logged, True) as show:
-
-            def report(progress: CaptureProgress) -> None:
-                meter.report(progress)
-                show()
-
+        with showing(meter, logged, True) as report:
             copies = snapshot(dsn, log, tables, workers=workers, on_progress=report, on_wait=_waiting)
         for copy in copies:
             LOGGER.info("table %s is in the log: %s", full_name(copy), counted(copy.rows, "row"))
