@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pgoutput_construct.catalog_queries import for_release
 from pgoutput_construct.errors import ReplicationError
@@ -146,17 +146,8 @@ class PublishedTable:
         return [build(message, **options) for message in [*types, relation]]
 
 
-@dataclass(frozen=True)
-class _Published:
-    """What several publications together publish of one table."""
-
-    oid: int
-    namespace: str
-    name: str
-    identity: str
-    columns: frozenset[int]
-    """The attribute numbers of the published columns."""
-    filter: str | None
+_Named: TypeAlias = tuple[int, str, str, str]
+"""A table: OID, schema, name, replica identity."""
 
 
 @reading_answer("the tables to copy cannot be read in the catalog")
@@ -175,36 +166,44 @@ def read_tables(
         ReplicationError: The publications have different column lists for a table, which the server refuses too.
     """
     published = list(_read_published(connection, publications, list(oids), list(locked)))
-    found = [table.oid for table in published]
+    found = [named[0] for named, _, _ in published]
     columns = _read_columns(connection, found)
     leaves = _read_leaves(connection, found, list(locked))
-    return [
-        _described(table, columns[table.oid], leaves[table.oid])
-        for table in published
-        if all(pages is not None for _, _, _, pages, _ in leaves[table.oid])
-    ]
+    tables = []
+    for named, numbers, condition in published:
+        rows = leaves[named[0]]
+        if any(pages is None for _, _, _, pages, _ in rows):  # it, or a partition, is locked
+            continue
+        chosen = tuple(column for column in columns[named[0]] if column.number in numbers)
+        parts = tuple(
+            Leaf(oid, namespace, name, pages, tuple((own or {}).get(column.name, 0) for column in chosen))
+            for oid, namespace, name, pages, own in rows
+        )
+        tables.append(PublishedTable(*named, chosen, condition, parts))
+    return tables
 
 
 def _read_published(
     connection: Connection, publications: Sequence[str], oids: list[int], locked: list[int]
-) -> Iterator[_Published]:
+) -> Iterator[tuple[_Named, frozenset[int], str | None]]:
+    """Yield each table with its published columns by number, and its filter."""
     query = for_release(_PUBLISHED, connection.info.server_version)
     arguments = {"publications": list(publications), "oids": oids, "locked": locked}
     rows = fetch(connection, query, arguments, doing="the publications cannot be read")
-    found = defaultdict[tuple[Any, ...], list[tuple[Any, ...]]](list)
-    for *table, numbers, condition in rows:
-        found[tuple(table)].append((frozenset(numbers), condition))
-    for (oid, namespace, name, identity), said in found.items():
+    found = defaultdict[_Named, list[tuple[Any, ...]]](list)
+    for oid, namespace, name, identity, numbers, condition in rows:
+        found[oid, namespace, name, identity].append((frozenset(numbers), condition))
+    for named, said in found.items():
         lists, conditions = {numbers for numbers, _ in said}, [condition for _, condition in said]
         if len(lists) > 1:
             raise ReplicationError(
-                f"cannot use different column lists for table {qualified_name(namespace, name)} in different "
+                f"cannot use different column lists for table {qualified_name(*named[1:3])} in different "
                 "publications: the server refuses to decode changes of it; give it the same column list in all of them "
                 "(ALTER PUBLICATION)"
             )
         # A publication without a row filter publishes all rows, whatever the others filter (fetch_remote_table_info).
         condition = None if None in conditions else " OR ".join(f"({one})" for one in sorted(set(conditions)))
-        yield _Published(oid, namespace, name, identity, lists.pop(), condition)
+        yield named, lists.pop(), condition
 
 
 def _read_columns(connection: Connection, oids: list[int]) -> dict[int, list[Column]]:
@@ -222,19 +221,3 @@ def _read_leaves(connection: Connection, oids: list[int], locked: list[int]) -> 
     for root, *leaf in fetch(connection, query, [oids, locked], doing="the partitions cannot be read"):
         found[root].append(tuple(leaf))
     return found
-
-
-def _described(table: _Published, columns: list[Column], leaves: list[tuple[Any, ...]]) -> PublishedTable:
-    chosen = tuple(column for column in columns if column.number in table.columns)
-    return PublishedTable(
-        table.oid,
-        table.namespace,
-        table.name,
-        table.identity,
-        chosen,
-        table.filter,
-        tuple(
-            Leaf(oid, namespace, name, pages, tuple((numbers or {}).get(column.name, 0) for column in chosen))
-            for oid, namespace, name, pages, numbers in leaves
-        ),
-    )
