@@ -32,7 +32,7 @@ from pgoutput_construct.postgres._catalog.table_catalog import locked_tables
 from pgoutput_construct.postgres._patience import PatientConnection, StopCheck, Stopped
 from pgoutput_construct.postgres._snapshot.chunks import ChangedTableError, ChunkReader, was_changed
 from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
-from pgoutput_construct.postgres._snapshot.jobs import CopyProgress, Piece, PieceQueue, TableJob
+from pgoutput_construct.postgres._snapshot.jobs import Chunk, CopyProgress, Piece, PieceQueue, TableJob, split
 from pgoutput_construct.postgres._snapshot.snapshots import (
     CommitWindow,
     CommitWindows,
@@ -421,11 +421,15 @@ class CopyMaker:
         self,
         table: PublishedTable,
         snapshot: Snapshot,
-        requests: Iterable[CopyRequest] = (),
+        requests: tuple[CopyRequest, ...] = (),
         window: CommitWindow | None = None,
     ) -> TableJob:
+        """Begin the copy of a table, divided into chunks; without a window the snapshot is that of a new slot."""
         version = self.connection.info.server_version
-        job = TableJob.for_table(table, snapshot, version, requests, self._selection.allocate_chunks, window)
+        job, parts = TableJob(table, snapshot, requests, window=window), list(split(table, version))
+        first = self._selection.allocate_chunks(len(parts))
+        job.chunks = tuple(Chunk(job, first + index, leaf, pages) for index, (leaf, pages) in enumerate(parts))
+        job.missing = len(parts)
         self._selection.open[table.oid] = job
         self.jobs.append(job)
         return job

@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -22,6 +22,7 @@ __all__ = [
     "Piece",
     "PieceQueue",
     "TableJob",
+    "split",
 ]
 
 CHUNK_PAGES: Final = 4096
@@ -32,7 +33,6 @@ _TID_RANGES_SINCE: Final = 140000
 
 Part = tuple[Leaf | None, tuple[int | None, int | None]]
 """The pages of a chunk: the leaf, the first page, and the page after the last one; None for no bound."""
-_NO_PAGES: Final[Part] = (None, (None, None))
 
 
 @dataclass
@@ -57,33 +57,6 @@ class TableJob:
     window: CommitWindow | None = None
     """The commits that its snapshot may see or not; None for the snapshot of a new slot, which sees exactly what the
     slot does not send."""
-
-    @classmethod
-    def for_table(
-        cls,
-        table: PublishedTable,
-        snapshot: Snapshot,
-        server_version: int,
-        requests: Iterable[CopyRequest],
-        number: Callable[[int], int],
-        window: CommitWindow | None = None,
-    ) -> "TableJob":
-        """Return a copy of a table, divided into chunks.
-
-        Args:
-            table: The table.
-            snapshot: The snapshot under which it is read.
-            server_version: The ``server_version_num``, which decides how it is divided.
-            requests: The requests that the copy fulfils.
-            number: Allocates consecutive chunk numbers: returns the first of as many as its argument.
-            window: The commits that the snapshot may see or not; None for the snapshot of a new slot.
-        """
-        job = cls(table, snapshot, tuple(requests), window=window)
-        parts = list(_split(table, server_version)) or [_NO_PAGES]
-        first = number(len(parts))
-        job.chunks = tuple(Chunk(job, first + index, leaf, pages) for index, (leaf, pages) in enumerate(parts))
-        job.missing = len(parts)
-        return job
 
     @property
     def size(self) -> int:
@@ -124,8 +97,10 @@ class Chunk:
         return 1 + (self.leaf.pages if end is None and self.leaf else end or 0) - (first or 0)
 
 
-def _split(table: PublishedTable, server_version: int) -> Iterator[Part]:
-    """Yield the chunks of a table; the last one of a leaf also has the rows since the leaf was measured."""
+def split(table: PublishedTable, server_version: int) -> Iterator[Part]:
+    """Yield the chunks of a table, at least one; the last one of a leaf also has the rows since it was measured."""
+    if not table.leaves:
+        yield None, (None, None)
     for leaf in table.leaves:
         # Servers before PostgreSQL 14 have no TID range scan: they would read all pages for each chunk.
         count = -(-leaf.pages // CHUNK_PAGES) if server_version >= _TID_RANGES_SINCE else 1
