@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any, Final
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog import ChangeLog, LogEvent
 from pgoutput_construct.changelog.reader import EmptyLogError
 from pgoutput_construct.cli._values import Values
 from pgoutput_construct.cli.commands._tail_log import _Reader
@@ -15,7 +15,7 @@ from pgoutput_construct.cli.commands._tail_output import Header, TailSelection, 
 from pgoutput_construct.conformance.conformance_client import ClientTask, ConformanceClient, RunningClient
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.rows import RowChange
-from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import Message
 from tools.conformance.adapters.capture_client import LOG
 from tools.conformance.forked import ForkedClient
@@ -112,7 +112,7 @@ class _Lines(_Printer):
         said = {"prefix": message.prefix, "content": content}
         self._add(header, {"transaction": transaction, "operation": "message", **said})
 
-    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
+    def event(self, event: LogEvent) -> None:
         """See _Printer."""
 
     def end(self) -> None:

@@ -121,7 +121,7 @@ class _Reader:
             elif isinstance(item, LogicalMessage):
                 self.selection.take(item.seq, item.message, ())
             elif isinstance(item, LogEvent):
-                self.selection.event(item.name, item.lsn, item.time, item.details)
+                self.selection.event(item)
         return self.log.segments[-1].last_seq
 
     def _show_transaction(self, ended: "EndedTransaction") -> None:

@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -14,6 +14,9 @@ from pgoutput_construct.stream.rows import RowChange
 from pgoutput_construct.wire import UNCHANGED, Lsn, Timestamp
 from pgoutput_construct.wire.messages import Message, PgoutputMessage
 from pgoutput_construct.wire.types import Marker
+
+if TYPE_CHECKING:
+    from pgoutput_construct.changelog import LogEvent
 
 __all__ = ["Header", "JsonPrinter", "TailSelection", "TextPrinter"]
 
@@ -47,7 +50,7 @@ class _Printer(ABC):
         """Print a logical message."""
 
     @abstractmethod
-    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
+    def event(self, event: "LogEvent") -> None:
         """Print what a capture noted in its log."""
 
 
@@ -76,10 +79,10 @@ class TextPrinter(_Printer):
         content = quoted(_content(message.content), self.everything)
         say(f"{start}message {quoted(message.prefix)} {content}")
 
-    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
-        text = self._events.text(name, details)
+    def event(self, event: "LogEvent") -> None:
+        text = self._events.text(event.name, event.details)
         if text is not None:
-            say(f"{time}  log: {f'at {lsn}: ' if lsn else ''}{text}", fg="cyan")
+            say(f"{event.time}  log: {f'at {event.lsn}: ' if event.lsn else ''}{text}", fg="cyan")
 
     def _begin(self, header: Header | None) -> None:
         if header is not None and header != self._header:
@@ -116,8 +119,9 @@ class JsonPrinter(_Printer):
         said = {"prefix": message.prefix, "content": _content(message.content)}
         self._line({**position, "op": "message", **said, "transactional": header is not None})
 
-    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
-        self._line({"event": name, "lsn": str(lsn), "time": str(time), "details": dict(details)})
+    def event(self, event: "LogEvent") -> None:
+        said = {"lsn": str(event.lsn), "time": str(event.time), "details": dict(event.details)}
+        self._line({"event": event.name, **said})
 
     def _line(self, value: Mapping[str, Any]) -> None:
         click.echo(json.dumps(value, default=str))
@@ -173,17 +177,10 @@ class TailSelection:
             self.printer.message(header, seq, message)
             self._shown = True
 
-    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
-        """Take what a capture noted in its log.
-
-        Args:
-            name: What happened.
-            lsn: The LSN that it is about.
-            time: When it was noted.
-            details: What else is known.
-        """
+    def event(self, event: "LogEvent") -> None:
+        """Take what a capture noted in its log."""
         if not self.tables:
-            self.printer.event(name, lsn, time, details)
+            self.printer.event(event)
 
     def end(self) -> None:
         """End the transaction."""
