@@ -6,9 +6,8 @@ from functools import partial
 
 from pgoutput_construct._keywords import takes_fields
 from pgoutput_construct.changelog.writer import LogWriter
-from pgoutput_construct.postgres._capture.callbacks import Callbacks
 from pgoutput_construct.postgres._capture.capture_options import CaptureOptions, names_of
-from pgoutput_construct.postgres._capture.capture_session import CaptureSession, activity
+from pgoutput_construct.postgres._capture.capture_session import Callbacks, CaptureSession, activity
 from pgoutput_construct.postgres._capture.preparation import CapturePlan
 from pgoutput_construct.postgres._capture.pump import CaptureProgress
 from pgoutput_construct.postgres._capture.slot_watch import Heartbeat, SlotWatch

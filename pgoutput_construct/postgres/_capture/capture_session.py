@@ -1,13 +1,14 @@
-"""One capture: one log, and one connection to its slot after another until the capture ends."""
+"""One capture: one log, one connection to its slot after another until the capture ends, and the user's callbacks."""
 
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import psycopg
@@ -42,10 +43,8 @@ from pgoutput_construct.stream.session import Session
 from pgoutput_construct.wire import Lsn, Timestamp, XLogData, build_frame
 from pgoutput_construct.wire import messages as m
 
-if TYPE_CHECKING:
-    from pgoutput_construct.postgres._capture.callbacks import Callbacks
-
 __all__ = [
+    "Callbacks",
     "CaptureSession",
     "activity",
     "compile_kernels",
@@ -65,7 +64,7 @@ class CaptureSession:
     plan: CapturePlan
     writer: LogWriter
     ending: Ending
-    callbacks: "Callbacks[CaptureProgress]"
+    callbacks: "Callbacks"
     progress: CaptureProgress
     watch: SlotWatch
     catalog: CatalogWatch
@@ -252,6 +251,76 @@ class CaptureSession:
     def _report(self) -> None:
         self.progress.health, self.progress.copies = self.watch.health, self.copier.progress()
         self.callbacks.report(replace(self.progress))
+
+
+_POLL_SECONDS: Final = 0.05
+_GRACE: Final = 3.0
+"""Seconds for which the end of a capture waits for a callback that is running."""
+
+
+class Callbacks:
+    """Calls ``stop`` and ``on_progress`` on a thread of its own, so that a slow one delays nothing; a context manager.
+
+    ``stop`` is called about every 50 ms. A progress report that arrives while ``on_progress`` is running replaces the
+    one that is waiting. Errors of callbacks are raised by ``stopped``, ``report`` or the end of the context. A callback
+    that has not returned by then is abandoned, with a warning. The end of the context reports the last progress.
+    """
+
+    def __init__(self, stop: Callable[[], bool] | None, on_progress: Callable[[CaptureProgress], None] | None) -> None:
+        """Take the callbacks; None for none."""
+        self._stop, self._on_progress = stop, on_progress
+        self._latest: CaptureProgress | None = None
+        self._stopped = False
+        self._error: BaseException | None = None
+        self._news, self._done = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="callbacks of a capture", daemon=True)
+
+    def stopped(self) -> bool:
+        """Return whether ``stop`` has returned True."""
+        self._raise()
+        return self._stopped
+
+    def report(self, progress: CaptureProgress) -> None:
+        """Pass ``progress``, which must not change any more, to ``on_progress`` soon."""
+        self._raise()
+        self._latest = progress
+        self._news.set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        self._done.set()
+        self._news.set()
+        self._thread.join(_GRACE)
+        if self._thread.is_alive():
+            _LOG.warning("a callback has not returned within %g seconds: the capture ends without it", _GRACE)
+        if error is None:
+            self._raise()
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def _run(self) -> None:
+        try:
+            while not self._done.is_set():
+                polls = self._stop is not None and not self._stopped
+                self._news.wait(_POLL_SECONDS if polls else None)
+                self._show()
+                if self._stop is not None and polls:
+                    self._stopped = self._stop()
+            self._show()
+        except BaseException as error:  # whatever it is, the caller's thread raises it
+            self._error = error
+
+    def _show(self) -> None:
+        self._news.clear()
+        latest, self._latest = self._latest, None
+        if latest is not None and self._on_progress is not None:
+            self._on_progress(latest)
 
 
 def activity(progress: CaptureProgress) -> int:
