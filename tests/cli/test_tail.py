@@ -223,7 +223,7 @@ def test_a_log_that_is_not_there_yet(
 
     # The clock of this module alone: other threads of the process sleep, too.
     clock = SimpleNamespace(sleep=arrives, monotonic=time.monotonic)
-    monkeypatch.setattr("pgoutput_construct.cli.commands._tail_log.time", clock)
+    monkeypatch.setattr("pgoutput_construct.cli.commands.tail_command.time", clock)
     shown = run("tail", tmp_path / "later", "--follow", "--limit", "1")
     assert shown.exit_code == 0 and len(waited) == 3 and shown.stderr.count("waiting for the capture's first") == 1
     assert shown.stdout == run("tail", change_log, "--limit", "1").stdout

@@ -10,8 +10,8 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogEvent
 from pgoutput_construct.changelog.reader import EmptyLogError
 from pgoutput_construct.cli._values import Values
-from pgoutput_construct.cli.commands._tail_log import _Reader
 from pgoutput_construct.cli.commands._tail_output import Header, TailSelection, _Printer
+from pgoutput_construct.cli.commands.tail_command import _Reader
 from pgoutput_construct.conformance.conformance_client import ClientTask, ConformanceClient, RunningClient
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.rows import RowChange

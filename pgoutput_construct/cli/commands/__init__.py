@@ -4,6 +4,6 @@ What comes in: click's arguments, converted by ``_options`` of ``cli``. What lea
 ``_printing`` and ``_progress`` of ``cli``. A module imports no extra other than ``cli`` at its top.
 
 Start reading in ``decode_command``, the smallest that has all parts of a command. Of ``inspect``, ``_inspect_picture``
-draws the bytes of a message, ``_inspect_rows`` shows rows; of ``tail``, ``_tail_log`` reads a log, ``_tail_output``
-writes; ``_log_report`` prints what ``log`` has found. Nothing here is public: ``command_table`` lists the commands.
+draws the bytes of a message, ``_inspect_rows`` shows rows; ``_tail_output`` writes what ``tail`` reads, and
+``_log_report`` prints what ``log`` has found. Nothing here is public: ``command_table`` lists the commands.
 """
