@@ -50,7 +50,6 @@ def _layouts(spec: str, prefix: str, messages: str, union: str) -> Iterator[Outp
     yield Output(f"{WIRE}/{messages}.py", spec, partial(emit_messages, union=union))
     yield Output(f"{WIRE}/{prefix}definitions.py", spec, partial(emit_definitions, messages=messages))
     yield Output(f"{WIRE}/{prefix}codec.py", spec, partial(emit_codec, messages=messages))
-    yield Output(f"{WIRE}/{prefix}fields.py", spec, emit_fields)
 
 
 def _vectors(spec: str, name: str) -> Iterator[Output]:
@@ -67,6 +66,8 @@ OUTPUTS = (
     *_layouts("pgoutput.yaml", "", "messages", "PgoutputMessage"),
     *_layouts("replication.yaml", "frame_", "frames", "Frame"),
     *_layouts("protocol.yaml", "connection_", "connection_messages", "ConnectionMessage"),
+    Output(f"{WIRE}/fields.py", "pgoutput.yaml", emit_fields),
+    Output(f"{WIRE}/frame_fields.py", "replication.yaml", emit_fields),
     Output(f"{WIRE}/protocol.py", "pgoutput.yaml", emit_protocol),
     Output("spec/reference.md", "pgoutput.yaml", partial(emit_reference, others=[AROUND, CONNECTION])),
     Output("spec/reference-envelope.md", "replication.yaml", partial(emit_reference, others=[INSIDE, CONNECTION])),
