@@ -32,7 +32,6 @@ __all__ = [
     "SentBinary",
     "Value",
     "difference",
-    "grouped",
     "parse_report",
 ]
 
@@ -132,17 +131,6 @@ def parse_report(line: str) -> ReportedChange:
         raise PgoutputError(f"table must be text such as public.orders: {line[:200]!r}")
     rest = {name: found.get(name) for name in ("new", "old", "prefix", "content")}
     return ReportedChange(found["transaction"], table or "", operation, **rest, line=line)
-
-
-def grouped(changes: Iterable[ReportedChange]) -> list[list[ReportedChange]]:
-    """Return the transactions that lines are of."""
-    groups: list[list[ReportedChange]] = []
-    for change in changes:
-        if groups and groups[-1][-1].transaction == change.transaction and change.transaction is not None:
-            groups[-1].append(change)
-        else:
-            groups.append([change])
-    return groups
 
 
 def difference(expected: ExpectedChange, reported: ReportedChange) -> str:
