@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pgoutput_construct.conformance.conformance_case import ConformanceCase, Outcome, Play
 from pgoutput_construct.conformance.meaning import ExpectedChange, ExpectedTransaction, SentBinary, Value
-from pgoutput_construct.conformance.steps import DropConnection, SendBytes, SendKeepalive, SendMessage, Step
+from pgoutput_construct.conformance.steps import SendBytes, SendKeepalive, SendMessage, Step
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
 from pgoutput_construct.testing.fake_tables import Change, FakeTable
 from pgoutput_construct.wire import messages as m
@@ -90,11 +90,6 @@ class CaseWriter:
         return Timestamp(_EPOCH + self._lsn - _START)
 
     @property
-    def nowhere(self) -> Lsn:
-        """The LSN of a frame that describes a table."""
-        return Lsn(0)
-
-    @property
     def reported(self) -> int:
         """The number of transactions that are expected so far."""
         return len(self._transactions)
@@ -152,8 +147,8 @@ class CaseWriter:
         xid: int | None = None,
         time: int | None = None,
         expects: Sequence[Change] = (),
-    ) -> int:
-        """Write a transaction that commits; return its unit.
+    ) -> None:
+        """Write a transaction that commits.
 
         Args:
             items: Its changes, and steps among them.
@@ -172,7 +167,6 @@ class CaseWriter:
         expected += [meant for change in expects for meant in self.meaning(change, -1)]
         self.send(m.Commit(start, self._end(unit), now), self._ends[unit], unit)
         self.expect(unit, expected)
-        return unit
 
     def begin(self, unit: int, records: int) -> Lsn:
         """Write a Begin; return the LSN of the commit record, for ``end``.
@@ -262,18 +256,15 @@ class CaseWriter:
         """Begin a transaction that is streamed."""
         return OpenStream(self, self.xid() if xid is None else xid)
 
-    def prepare(
-        self, gid: str, *items: Item, xid: int | None = None, origin: str | None = None
-    ) -> "PreparedTransaction":
+    def prepare(self, gid: str, *items: Item, origin: str | None = None) -> "PreparedTransaction":
         """Write a transaction up to its PREPARE.
 
         Args:
             gid: Its identifier.
             items: Its changes, and steps among them.
-            xid: Its xid; None: the next one.
             origin: Its replication origin.
         """
-        unit, xid = self.unit(), self.xid() if xid is None else xid
+        unit, xid = self.unit(), self.xid()
         start = Lsn(self._lsn + _RECORD * sum(isinstance(item, Change) for item in items))
         end, now = Lsn(start + _RECORD), self.now
         self.send(m.BeginPrepare(start, end, now, xid, gid), unit=unit)
@@ -283,13 +274,9 @@ class CaseWriter:
         self.send(m.Prepare(start, self._end(unit), now, xid, gid), end, unit)
         return PreparedTransaction(self, gid, xid, end, now, expected)
 
-    def keepalive(self, reply_requested: bool = False, wal_end: int | None = None) -> None:
-        """Write a keepalive, by default with the LSN up to which everything was sent."""
-        self.script.append(SendKeepalive(self.lsn if wal_end is None else Lsn(wal_end), reply_requested))
-
-    def cut(self) -> None:
-        """Let the connection be lost."""
-        self.script.append(DropConnection())
+    def keepalive(self, reply_requested: bool = False) -> None:
+        """Write a keepalive with the LSN up to which everything was sent."""
+        self.script.append(SendKeepalive(self.lsn, reply_requested))
 
     def only(self, connections: Literal["", "first", "later"]) -> None:
         """Send the messages from here on to the first connection only, to the later ones, or again to all."""
@@ -312,11 +299,10 @@ class CaseWriter:
         unit: int | None = None,
         *,
         in_stream: bool = False,
-        needs: tuple[str, ...] = (),
     ) -> None:
         """Write one message, or bytes instead of it; by default with the LSN of the next record."""
         payload = message if isinstance(message, bytes) else self._build(message, in_stream)
-        self.script.append(SendMessage(payload, self.lsn if lsn is None else lsn, unit, needs, self._only))
+        self.script.append(SendMessage(payload, self.lsn if lsn is None else lsn, unit, only=self._only))
 
     def refuse(self, *before: Change, damaged: m.PgoutputMessage | bytes) -> None:
         """Write a transaction with something that a client must refuse, after some changes.
@@ -488,12 +474,11 @@ class OpenStream:
         self._changes = [each for each in self._changes if subs and each[0] not in subs]
         self._described.clear()  # PostgreSQL describes the tables again (cleanup_rel_sync_cache())
 
-    def commit(self) -> int:
-        """Write the Stream Commit; return the unit."""
+    def commit(self) -> None:
+        """Write the Stream Commit."""
         start, end = self.writer.end_unit(self.unit)
         self.writer.send(m.StreamCommit(self.xid, start, end, self.writer.now), end, self.unit)
         self.writer.expect(self.unit, [change for _, change in self._changes])
-        return self.unit
 
     def prepare(self, gid: str) -> "PreparedTransaction":
         """Write the Stream Prepare."""
@@ -525,21 +510,19 @@ class PreparedTransaction:
     """When it was prepared."""
     changes: list[ExpectedChange]
 
-    def commit(self) -> int:
-        """Write the Commit Prepared; return its unit."""
+    def commit(self) -> None:
+        """Write the Commit Prepared."""
         unit = self.writer.unit()
         start, end = self.writer.end_unit(unit)
         self.writer.send(m.CommitPrepared(start, end, self.writer.now, self.xid, self.gid), end, unit)
         self.writer.expect(unit, self.changes)
-        return unit
 
-    def roll_back(self) -> int:
-        """Write the Rollback Prepared; return its unit."""
+    def roll_back(self) -> None:
+        """Write the Rollback Prepared."""
         unit = self.writer.unit()
         _, end = self.writer.end_unit(unit)
         sent = m.RollbackPrepared(self.end, end, self.time, self.writer.now, self.xid, self.gid)
         self.writer.send(sent, end, unit)
-        return unit
 
 
 def _full_name(relation: m.Relation) -> str:

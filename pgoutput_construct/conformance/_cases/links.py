@@ -5,6 +5,7 @@ from pgoutput_construct.conformance.case_writer import CaseWriter
 from pgoutput_construct.conformance.conformance_case import CaseServer, Level
 from pgoutput_construct.conformance.steps import ExpectReported, SendKeepalive, SplitWrites, StaySilent
 from pgoutput_construct.testing.fake_tables import FakeTable
+from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["LINKS", "SIZES"]
 
@@ -140,7 +141,7 @@ def ten_thousand_relations(w: CaseWriter) -> None:
     start = w.begin(unit, 0)
     for number in range(10_000):
         columns = {"id": "int4", f"of_{number}": "text"}
-        w.send(FakeTable(f"other_{number}", columns, ["id"], oid=100_000 + number).relation, w.nowhere, unit)
+        w.send(FakeTable(f"other_{number}", columns, ["id"], oid=100_000 + number).relation, Lsn(0), unit)
     w.end(unit, start)
     w.commit(*(table.update({"id": 1, "note": "again"}) for table in reversed(used)))
 

@@ -27,7 +27,7 @@ def _orders(w: CaseWriter) -> FakeTable:
 @GROUP.case("before-anything", MUST, _AGAIN)
 def before_anything(w: CaseWriter) -> None:
     """Connect again when the connection is lost before anything has come."""
-    w.cut()
+    w.add(DropConnection())
     w.commit(_orders(w).insert({"id": 1, "note": "one"}))
 
 
@@ -134,7 +134,7 @@ def asks_for_nothing_unread(w: CaseWriter) -> None:
         DropConnection(),
         orders.insert({"id": 50, "note": "last"}),
     )
-    w.cut()
+    w.add(DropConnection())
     w.commit(orders.insert({"id": 51, "note": "after"}))
 
 
