@@ -2,9 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from pgoutput_construct.conformance.conformance_case import ConformanceCase, Play
 from pgoutput_construct.wire.types import Lsn
@@ -18,7 +17,6 @@ class StreamLog:
 
     start: Lsn
     """The LSN from which it was sent the script."""
-    options: Mapping[str, Any]
     sent: int = 0
     """The number of steps that were taken, or skipped."""
     dropped: bool = False

@@ -71,7 +71,7 @@ class ScriptSender(CopyBothStream):
         self._stage = stage
         self._slot = slot
         self._connection = client
-        self._log = StreamLog(start, vars(options))
+        self._log = StreamLog(start)
         stage.streams.append(self._log)
         self._is_first = len(stage.streams) == 1
         self._described: dict[str, str] = {}

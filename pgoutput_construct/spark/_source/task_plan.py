@@ -177,8 +177,6 @@ class TableScanTask(InputPartition):
     """A task: the rows of one table in a group of segments."""
 
     group: SegmentScanTask
-    table: str
-    """The name of the table, for messages."""
     oids: tuple[int, ...]
     """The OIDs of the tables that had this name."""
     columns: pa.Schema
@@ -220,15 +218,7 @@ def table_tasks(
     oids, used = table.relation_oids, reader_columns(opened, table)
     return [
         TableScanTask(
-            group,
-            table.qualified,
-            oids,
-            columns,
-            schema,
-            columns_of_group(used, described),
-            skips_malformed,
-            prefix,
-            has_images,
+            group, oids, columns, schema, columns_of_group(used, described), skips_malformed, prefix, has_images
         )
         for group, described in plan_described_segments(opened, selected, oids)
     ]

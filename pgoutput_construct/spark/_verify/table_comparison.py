@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -137,7 +137,6 @@ class TableComparison:
 
 EXAMPLES: Final = 10
 """How many differing rows are reported."""
-Key: TypeAlias = tuple[str, ...]
 
 
 def compare_part(
