@@ -11,14 +11,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Final
 
-from pgoutput_construct.conformance._play.case_publisher import (
-    PASSWORD,
-    SLOT,
-    USER,
-    CaseFeed,
-    CasePublisher,
-    settings_of,
-)
+from pgoutput_construct.conformance._play.case_publisher import PASSWORD, SLOT, USER, CaseFeed, CasePublisher
 from pgoutput_construct.conformance._play.case_stage import CaseStage
 from pgoutput_construct.conformance._play.matcher import Matcher
 from pgoutput_construct.conformance.conformance_case import ConformanceCase, Outcome
@@ -26,6 +19,7 @@ from pgoutput_construct.conformance.conformance_client import ClientTask, Confor
 from pgoutput_construct.conformance.meaning import ExpectedChange, parse_report
 from pgoutput_construct.conformance.steps import StaySilent
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.server import ThreadedPublisher
 
 __all__ = ["CaseResult", "Verdict", "run_case"]
@@ -119,9 +113,11 @@ class _CaseRun:
         self._silence = sum(step.seconds for step in case.play.script if isinstance(step, StaySilent))
 
     def __enter__(self) -> "_CaseRun":
-        stage = self._stage
+        stage, server = self._stage, self._case.server
+        timeout = server.wal_sender_timeout
+        settings = Settings(method=server.method, user=USER, password=PASSWORD, wal_sender_timeout=timeout)
         made = partial(CasePublisher, stage)
-        publisher = self._stack.enter_context(ThreadedPublisher(CaseFeed(stage), settings_of(stage), None, made))
+        publisher = self._stack.enter_context(ThreadedPublisher(CaseFeed(stage), settings, None, made))
         self._task = self._task_for(publisher.publisher.port)
         return self
 
@@ -163,7 +159,7 @@ class _CaseRun:
         self._start()
         progress, at = self._progress(), time.monotonic()
         while True:
-            if self._reads():
+            if self._case.play.reads or self._stage.is_played:
                 self.count_reported()
             if self._case.play.memory is not None:
                 self._measure()
@@ -189,9 +185,6 @@ class _CaseRun:
         peak = self._running.peak or 0
         if self._matcher.complete <= 1:
             self._memory = max(self._memory, peak)
-
-    def _reads(self) -> bool:
-        return self._case.play.reads or self._stage.is_played
 
     def _progress(self) -> tuple[int, int, int, int]:
         streams = self._stage.streams

@@ -175,10 +175,6 @@ class Progress:
         remedy = "choose another warehouse, or remove the file: the tables are then written again from the log"
         return read_note(store, _PROGRESS, cls, what="invalid metadata of a warehouse", remedy=remedy, exact=exact)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values that a person can read."""
-        return asdict(self)
-
     @property
     def has_own_names(self) -> bool:
         """Whether its datasets have other names than their tables."""
@@ -253,7 +249,7 @@ class Warehouse:
     def write_progress(self, progress: Progress) -> None:
         """Write how far it has come, durably; the first one creates the warehouse."""
         self.store.prepare()
-        self.store.write(_PROGRESS, json.dumps(progress.to_json()).encode())
+        self.store.write(_PROGRESS, json.dumps(asdict(progress)).encode())
 
     def datasets(self) -> dict[str, Dataset]:
         """Return the datasets by directory; raises PgoutputError if a note is damaged."""

@@ -246,7 +246,9 @@ class TransactionReader:
 
     def interrupt(self) -> None:
         """Discard the open piece, as the begin of another one does."""
-        self._void()
+        if self._open is not None and self._streams.get(self._open.xid) is self._open:
+            del self._streams[self._open.xid]
+        self._open = None
 
     def reconnect(self) -> None:
         """Discard all transactions without an end, except prepared ones: a new connection sends them from the start."""
@@ -291,15 +293,10 @@ class TransactionReader:
             self._prepared[transaction.gid] = transaction
 
     def _enter(self, message: PgoutputMessage, transaction: LoggedTransaction, seq: int | None = None) -> None:
-        self._void()
+        self.interrupt()
         if seq is not None:
             transaction.since = seq
         self._open, self._opened_by = transaction, frozenset({type(message)})
-
-    def _void(self) -> None:
-        if self._open is not None and self._streams.get(self._open.xid) is self._open:
-            del self._streams[self._open.xid]
-        self._open = None
 
     def _leave(self, seq: int, message: PgoutputMessage) -> LoggedTransaction:
         transaction, begins = self._open, CLOSES[type(message)]

@@ -22,7 +22,7 @@ from pgoutput_construct.publisher.server import Publisher
 from pgoutput_construct.publisher.slots import PLUGIN, Slot, Slots
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["PASSWORD", "SLOT", "USER", "CaseFeed", "CasePublisher", "settings_of"]
+__all__ = ["PASSWORD", "SLOT", "USER", "CaseFeed", "CasePublisher"]
 
 SLOT: Final = "suite"
 """The replication slot that is read from."""
@@ -45,13 +45,6 @@ class CaseFeed(Script):
     def position(self) -> Lsn:
         """See Feed."""
         return self._end
-
-
-def settings_of(stage: CaseStage) -> Settings:
-    """Return how a case's publisher serves."""
-    server = stage.case.server
-    given: dict[str, Any] = {"method": server.method, "wal_sender_timeout": server.wal_sender_timeout}
-    return Settings(user=USER, password=PASSWORD, **given)
 
 
 class CasePublisher(Publisher):

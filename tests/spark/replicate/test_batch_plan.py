@@ -4,7 +4,7 @@ import json
 import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -116,7 +116,7 @@ def test_notes(tmp_path: Path) -> None:
     progress = Progress("parquet", 3, 99, done=False, moving=(moving,), unnoted=(unnoted,))
     warehouse.write_progress(progress)
     assert warehouse.progress() == progress
-    earlier = {name: value for name, value in progress.to_json().items() if name not in ("moving", "unnoted")}
+    earlier = {name: value for name, value in asdict(progress).items() if name not in ("moving", "unnoted")}
     (tmp_path / "wh" / "_warehouse.json").write_text(json.dumps(earlier))
     assert warehouse.progress() == replace(progress, moving=(), unnoted=())
     for directory in ("public.odd%20é", "public." + "é" * 120):
