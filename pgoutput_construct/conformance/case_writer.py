@@ -111,6 +111,10 @@ class CaseWriter:
         self.describe(table)
         return table
 
+    def orders(self) -> FakeTable:
+        """Create the table of most cases: ``orders`` with the columns ``id``, its key, and ``note``."""
+        return self.table("orders", {"id": "int4", "note": "text"}, key=["id"])
+
     def alter(self, table: FakeTable, **changed: Any) -> FakeTable:
         """Alter a table: its later changes are described by another Relation; return the table as it is then.
 

@@ -26,7 +26,7 @@ _MEBIBYTES: Final = 256 << 20
 
 def _begun(w: CaseWriter) -> FakeTable:
     """Write a first transaction, which must be reported before what is damaged comes; return its table."""
-    orders = w.table("orders", {"id": "int4", "note": "text"}, key=["id"])
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}), orders.insert({"id": 2, "note": "two"}))
     w.add(ExpectReported(1))
     return orders
@@ -376,7 +376,7 @@ _refused_bytes(
 @VERSIONS.case("other-frame", SHOULD, "worker.c LogicalRepApplyLoop(): other message types are purposefully ignored")
 def other_frame(w: CaseWriter) -> None:
     """Ignore a frame that is neither XLogData nor a keepalive: the status of the primary, which PostgreSQL 19 has."""
-    orders = w.table("orders", {"id": "int4", "note": "text"}, key=["id"])
+    orders = w.orders()
     status = SendCopyData(PrimaryStatusUpdate.TAG + bytes(32))
     w.add(status)
     w.commit(orders.insert({"id": 1, "note": "one"}), status, orders.insert({"id": 2, "note": "two"}))

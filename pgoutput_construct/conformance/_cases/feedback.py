@@ -11,7 +11,6 @@ from pgoutput_construct.conformance.steps import (
     SendKeepalive,
     StaySilent,
 )
-from pgoutput_construct.testing.fake_tables import FakeTable
 
 __all__ = ["GROUP"]
 
@@ -22,14 +21,10 @@ _STORED = "protocol-replication: the WAL up to the confirmed LSN may be removed;
 _QUIET = "worker.c send_feedback(): with nothing left to flush, the keepalive's LSN is confirmed"
 
 
-def _orders(w: CaseWriter) -> FakeTable:
-    return w.table("orders", {"id": "int4", "note": "text"}, key=["id"])
-
-
 @GROUP.case("asked", MUST, _ASKED)
 def asked(w: CaseWriter) -> None:
     """Send a status at once when a keepalive asks for one: a server disconnects a client that does not."""
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
     w.add(ExpectReported(1))
     for _ in range(3):
         w.keepalive(reply_requested=True)
@@ -41,13 +36,13 @@ def asked_at_the_start(w: CaseWriter) -> None:
     """Send a status when a keepalive asks for one before anything else has come."""
     w.keepalive(reply_requested=True)
     w.add(ExpectReply())
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
 @GROUP.case("asked-in-a-transaction", MUST, f"{_ASKED}; walsender.c WalSndUpdateProgress()")
 def asked_in_a_transaction(w: CaseWriter) -> None:
     """Send a status when a keepalive asks for one between the changes of a transaction, which may take long."""
-    orders = _orders(w)
+    orders = w.orders()
     alive = SendKeepalive(w.lsn, True)
     steps = (alive, ExpectReply(), orders.insert({"id": 2, "note": "two"}), alive, ExpectReply())
     w.commit(orders.insert({"id": 1, "note": "one"}), *steps)
@@ -56,7 +51,7 @@ def asked_in_a_transaction(w: CaseWriter) -> None:
 @GROUP.case("asked-in-a-stream", MUST, _ASKED, needs=STREAMED)
 def asked_in_a_stream(w: CaseWriter) -> None:
     """Send a status when a keepalive asks for one inside a streamed segment, and between two."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     alive = SendKeepalive(w.lsn, True)
     stream.segment(orders.insert({"id": 1, "note": "one"}), alive, ExpectReply(), orders.insert({"id": 2, "note": "x"}))
     w.add(alive, ExpectReply())
@@ -66,7 +61,7 @@ def asked_in_a_stream(w: CaseWriter) -> None:
 @GROUP.case("storm", MUST, "walsender.c WalSndKeepaliveIfNecessary(): as many as the server wants to send")
 def storm(w: CaseWriter) -> None:
     """Take a thousand keepalives in a row, some within a transaction."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     for _ in range(1000):
         w.keepalive()
@@ -78,7 +73,7 @@ def storm(w: CaseWriter) -> None:
 def confirms_what_is_stored(w: CaseWriter) -> None:
     """Confirm a transaction once it is stored, by the LSN of its end, in the status that a keepalive asks for at the
     latest: otherwise the server retains WAL without limit."""
-    orders = _orders(w)
+    orders = w.orders()
     w.stores = True
     for number in range(3):
         w.commit(orders.insert({"id": number, "note": "stored"}))
@@ -91,7 +86,7 @@ def confirms_what_is_stored(w: CaseWriter) -> None:
 @GROUP.case("confirms-nothing-else", MUST, _STORED)
 def confirms_nothing_else(w: CaseWriter) -> None:
     """Confirm no transaction before it is stored, whatever statuses are asked for while many come."""
-    orders = _orders(w)
+    orders = w.orders()
     w.stores = True
     for number in range(40):
         w.commit(*(orders.insert({"id": 100 * number + n, "note": "y" * 200}) for n in range(20)))
@@ -102,7 +97,7 @@ def confirms_nothing_else(w: CaseWriter) -> None:
 @GROUP.case("open-transaction", MUST, f"{_STORED}; worker.c send_feedback()")
 def open_transaction(w: CaseWriter) -> None:
     """Confirm nothing of a transaction that is still coming: if the connection is lost, it comes again as a whole."""
-    orders = _orders(w)
+    orders = w.orders()
     w.stores = True
     w.commit(orders.insert({"id": 1, "note": "one"}))
     alive = SendKeepalive(w.lsn, True)
@@ -113,7 +108,7 @@ def open_transaction(w: CaseWriter) -> None:
 @GROUP.case("open-stream", MUST, f"{_STORED}; SnapBuildXactNeedsSkip()", needs=STREAMED)
 def open_stream(w: CaseWriter) -> None:
     """Confirm what others have committed meanwhile, and nothing beyond it, while a streamed transaction is open."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     w.stores = True
     stream.segment(orders.insert({"id": 1, "note": "open"}))
     w.commit(orders.insert({"id": 2, "note": "short"}))
@@ -132,7 +127,7 @@ def open_stream(w: CaseWriter) -> None:
 @GROUP.case("streams-are-confirmed", MUST, f"{_STORED}; worker.c store_flush_position()", needs=STREAMED)
 def streams_are_confirmed(w: CaseWriter) -> None:
     """Confirm a streamed transaction by the LSN of the end of its Stream Commit, once it is stored."""
-    orders = _orders(w)
+    orders = w.orders()
     w.stores = True
     for number in range(3):
         w.stream().segment(orders.insert({"id": number, "note": "streamed"})).commit()
@@ -145,7 +140,7 @@ def streams_are_confirmed(w: CaseWriter) -> None:
 @GROUP.case("keepalive-ahead", MUST, f"{_STORED}; {_QUIET}")
 def keepalive_ahead(w: CaseWriter) -> None:
     """Confirm the LSN of a keepalive only once everything before it is stored, however fast it follows."""
-    orders = _orders(w)
+    orders = w.orders()
     w.stores = True
     for number in range(30):
         w.commit(*(orders.insert({"id": 100 * number + n, "note": "z" * 500}) for n in range(20)))
@@ -157,7 +152,7 @@ def keepalive_ahead(w: CaseWriter) -> None:
 def quiet_database(w: CaseWriter) -> None:
     """Confirm the LSN of a keepalive when there is nothing to store: otherwise the slot of a quiet database retains the
     WAL of all others."""
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
     w.add(ExpectReported(1))
     for _ in range(1000):
         w.record()
@@ -184,7 +179,7 @@ def quiet_from_the_start(w: CaseWriter) -> None:
 def slow_consumer(w: CaseWriter) -> None:
     """Send statuses also while whoever takes the changes is slow: otherwise the server disconnects, and sends
     everything again."""
-    orders = _orders(w)
+    orders = w.orders()
     w.reads = False
     w.commit(*(orders.insert({"id": number, "note": "s" * 1000}) for number in range(1000)))
     w.keepalive(reply_requested=True)
@@ -194,7 +189,7 @@ def slow_consumer(w: CaseWriter) -> None:
 @GROUP.case("long-transaction", MUST, f"{_ASKED}; runtime-config-replication: wal_sender_timeout")
 def long_transaction(w: CaseWriter) -> None:
     """Stay connected through a transaction that takes longer than the server's timeout, as keepalives come."""
-    orders, alive = _orders(w), SendKeepalive(w.lsn, True)
+    orders, alive = w.orders(), SendKeepalive(w.lsn, True)
     items = [
         item
         for number in range(4)

@@ -4,7 +4,6 @@ from pgoutput_construct.conformance.case_group import CaseGroup
 from pgoutput_construct.conformance.case_writer import CaseWriter
 from pgoutput_construct.conformance.conformance_case import CaseServer, Level, Outcome
 from pgoutput_construct.conformance.steps import SendBytes
-from pgoutput_construct.testing.fake_tables import FakeTable
 from pgoutput_construct.wire.connection_engine import build_connection
 from pgoutput_construct.wire.connection_messages import NoticeField, NoticeResponse, ParameterStatus
 
@@ -14,10 +13,6 @@ GROUP = CaseGroup("handshake", "Handshake and options")
 MUST, SHOULD = Level.MUST, Level.SHOULD
 _ASYNCHRONOUS = "protocol-flow: asynchronous operations, at any time"
 _OLDER = "protocol-logical-replication: proto_version; libpqwalreceiver.c asks by the server's version"
-
-
-def _orders(w: CaseWriter) -> FakeTable:
-    return w.table("orders", {"id": "int4", "note": "text"}, key=["id"])
 
 
 def _notice(text: str) -> bytes:
@@ -30,25 +25,25 @@ def _notice(text: str) -> bytes:
 @GROUP.case("trust", MUST, "protocol-flow: AuthenticationOk")
 def trust(w: CaseWriter) -> None:
     """Connect without being asked for a password."""
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
 @GROUP.case("password", MUST, "protocol-flow: AuthenticationCleartextPassword", server=CaseServer(method="password"))
 def password(w: CaseWriter) -> None:
     """Log in with a password that is asked for in clear text."""
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
 @GROUP.case("scram", MUST, "sasl-authentication: SCRAM-SHA-256", server=CaseServer(method="scram-sha-256"))
 def scram(w: CaseWriter) -> None:
     """Log in with SCRAM-SHA-256, PostgreSQL's default."""
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
 @GROUP.case("byte-by-byte", MUST, "protocol-overview: messages on a stream of bytes", server=CaseServer(split=1))
 def byte_by_byte(w: CaseWriter) -> None:
     """Take bytes one by one, from the first one on: a message is as long as its length says, not as a segment."""
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
 @GROUP.case(
@@ -61,20 +56,20 @@ def byte_by_byte(w: CaseWriter) -> None:
 )
 def greetings(w: CaseWriter) -> None:
     """Take settings and notices that one does not know before the server is ready, with fields of later versions."""
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
 @GROUP.case("notice-in-stream", MUST, f"{_ASYNCHRONOUS}; fe-protocol3.c getCopyDataMessage()")
 def notice_in_stream(w: CaseWriter) -> None:
     """Take a notice between the messages of a stream, such as the one about a publication that does not exist."""
-    orders, notice = _orders(w), SendBytes(_notice('skipped loading publication "suite"'))
+    orders, notice = w.orders(), SendBytes(_notice('skipped loading publication "suite"'))
     w.commit(orders.insert({"id": 1, "note": "one"}), notice, orders.insert({"id": 2, "note": "two"}))
 
 
 @GROUP.case("setting-in-stream", MUST, f"{_ASYNCHRONOUS}; fe-protocol3.c getCopyDataMessage()")
 def setting_in_stream(w: CaseWriter) -> None:
     """Take a ParameterStatus between the messages of a stream: the server has reloaded its configuration."""
-    orders, status = _orders(w), SendBytes(build_connection(ParameterStatus("TimeZone", "Europe/Oslo")))
+    orders, status = w.orders(), SendBytes(build_connection(ParameterStatus("TimeZone", "Europe/Oslo")))
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.add(status)
     w.commit(orders.insert({"id": 2, "note": "two"}))
@@ -88,7 +83,7 @@ def setting_in_stream(w: CaseWriter) -> None:
 )
 def odd_publication(w: CaseWriter) -> None:
     """Quote the name of a publication where it has upper case, blanks, commas or quotes."""
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
 @GROUP.case(
@@ -115,7 +110,7 @@ def login_refused(w: CaseWriter) -> None:
 
 def _older(version: int, what: str) -> None:
     def write(w: CaseWriter) -> None:
-        orders = _orders(w)
+        orders = w.orders()
         w.commit(orders.insert({"id": 1, "note": "one"}))
         w.commit(orders.update({"id": 1, "note": "uno"}))
 

@@ -17,14 +17,10 @@ _SILENCE = "runtime-config-replication: wal_receiver_timeout; worker.c LogicalRe
 _LENGTH = "protocol-message-formats: Int32 length; libpq takes messages of up to a gigabyte"
 
 
-def _orders(w: CaseWriter) -> FakeTable:
-    return w.table("orders", {"id": "int4", "note": "text"}, key=["id"])
-
-
 @LINKS.case("in-pieces", MUST, _BYTES)
 def in_pieces(w: CaseWriter) -> None:
     """Take messages in pieces of 7 bytes, several of which make one, and later two in one segment."""
-    orders = _orders(w)
+    orders = w.orders()
     w.add(SplitWrites(7))
     w.commit(orders.insert({"id": 1, "note": "one"}), orders.update({"id": 1, "note": "uno"}))
     w.keepalive()
@@ -36,7 +32,7 @@ def in_pieces(w: CaseWriter) -> None:
 @LINKS.case("byte-by-byte", MUST, _BYTES, needs=STREAMED)
 def byte_by_byte(w: CaseWriter) -> None:
     """Take a streamed transaction byte by byte."""
-    orders = _orders(w)
+    orders = w.orders()
     w.add(SplitWrites(1))
     one, two = orders.insert({"id": 1, "note": "one"}), orders.insert({"id": 2, "note": "two"})
     w.stream().segment(one).segment(two).commit()
@@ -46,7 +42,7 @@ def byte_by_byte(w: CaseWriter) -> None:
 @LINKS.case("silence", MUST, _SILENCE)
 def silence(w: CaseWriter) -> None:
     """Take up a stream again on which nothing came for less than the timeout."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.add(ExpectReported(1), StaySilent(0.8))
     w.commit(orders.insert({"id": 2, "note": "two"}), StaySilent(0.8), orders.insert({"id": 3, "note": "three"}))
@@ -55,7 +51,7 @@ def silence(w: CaseWriter) -> None:
 @LINKS.case("pause-within-a-message", MUST, _BYTES)
 def pause_within_a_message(w: CaseWriter) -> None:
     """Wait for the rest of a message of which only a part has come."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.add(ExpectReported(1))
     first, rest = w.halves(orders.insert({"id": 2, "note": "slow"}))
@@ -66,7 +62,7 @@ def pause_within_a_message(w: CaseWriter) -> None:
 def half_open(w: CaseWriter) -> None:
     """Take a connection for lost on which nothing comes for longer than the timeout, though it is not closed, and
     connect again."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.add(ExpectReported(1), StaySilent(8.0, until_left=True))
     w.commit(orders.insert({"id": 2, "note": "two"}))
@@ -75,7 +71,7 @@ def half_open(w: CaseWriter) -> None:
 @LINKS.case("burst", MUST, "walsender.c XLogSendLogical(): as fast as the client reads")
 def burst(w: CaseWriter) -> None:
     """Take 1,000 small transactions that come at once."""
-    orders = _orders(w)
+    orders = w.orders()
     for number in range(1000):
         w.commit(orders.insert({"id": number, "note": "small"}))
 
@@ -83,7 +79,7 @@ def burst(w: CaseWriter) -> None:
 @SIZES.case("large-value", MUST, f"{_LENGTH}; storage-toast: values of up to a gigabyte")
 def large_value(w: CaseWriter) -> None:
     """Take a value of 4 megabytes."""
-    w.commit(_orders(w).insert({"id": 1, "note": "0123456789abcdef" * (1 << 18)}))
+    w.commit(w.orders().insert({"id": 1, "note": "0123456789abcdef" * (1 << 18)}))
 
 
 @SIZES.case("large-rows", MUST, _LENGTH)
@@ -106,7 +102,7 @@ def many_columns(w: CaseWriter) -> None:
 @SIZES.case("long-transaction", MUST, "worker.c apply_handle_commit(): a transaction may be of any length")
 def long_transaction(w: CaseWriter) -> None:
     """Take a transaction of 5,000 changes, with keepalives in it."""
-    orders, alive = _orders(w), SendKeepalive(w.lsn)
+    orders, alive = w.orders(), SendKeepalive(w.lsn)
     items = [orders.insert({"id": number, "note": f"row {number}"}) for number in range(5000)]
     w.commit(*items[:2000], alive, *items[2000:4000], alive, *items[4000:])
 
@@ -114,7 +110,7 @@ def long_transaction(w: CaseWriter) -> None:
 @SIZES.case("long-stream", MUST, "reorderbuffer.c: what exceeds logical_decoding_work_mem is streamed", needs=STREAMED)
 def long_stream(w: CaseWriter) -> None:
     """Take a streamed transaction of 5,000 changes in 50 segments."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     for part in range(50):
         stream.segment(*(orders.insert({"id": 100 * part + n, "note": f"row {n}"}) for n in range(100)))
     stream.commit()
@@ -123,7 +119,7 @@ def long_stream(w: CaseWriter) -> None:
 @SIZES.case("many-subtransactions", MUST, "worker.c subxact_info_add(), stream_abort_internal()", needs=STREAMED)
 def many_subtransactions(w: CaseWriter) -> None:
     """Take a streamed transaction of 500 subtransactions, of which every third is rolled back."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     for number in range(500):
         sub = w.xid()
         stream.segment(orders.insert({"id": number, "note": f"of {sub}"}), sub=sub)

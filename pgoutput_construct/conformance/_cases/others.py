@@ -3,7 +3,7 @@
 from pgoutput_construct.conformance.case_group import MESSAGES, CaseGroup
 from pgoutput_construct.conformance.case_writer import CaseWriter
 from pgoutput_construct.conformance.conformance_case import Level
-from pgoutput_construct.testing.fake_tables import Change, FakeTable
+from pgoutput_construct.testing.fake_tables import Change
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import TruncateOptions
 from pgoutput_construct.wire.types import Lsn
@@ -19,14 +19,10 @@ _ORIGIN = "worker.c apply_handle_origin(); protocol-logicalrep-message-formats-O
 _MESSAGE = "protocol-logicalrep-message-formats-Message; logicaldecoding-output-plugin-message"
 
 
-def _orders(w: CaseWriter) -> FakeTable:
-    return w.table("orders", {"id": "int4", "note": "text"}, key=["id"])
-
-
 @TRUNCATES.case("one-table", MUST, _TRUNCATE)
 def one_table(w: CaseWriter) -> None:
     """Report a truncate of a table."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.commit(orders.truncate())
     w.commit(orders.insert({"id": 1, "note": "again"}))
@@ -35,7 +31,7 @@ def one_table(w: CaseWriter) -> None:
 @TRUNCATES.case("several-tables", MUST, f"{_TRUNCATE}: the OIDs are repeated")
 def several_tables(w: CaseWriter) -> None:
     """Report each table of a truncate, in any order."""
-    orders, pairs = _orders(w), w.table("pairs", {"a": "int4"}, key=["a"])
+    orders, pairs = w.orders(), w.table("pairs", {"a": "int4"}, key=["a"])
     third = w.table("third", {"id": "int4"}, key=["id"])
     w.commit(orders.insert({"id": 1, "note": "one"}), pairs.insert({"a": 1}), third.insert({"id": 1}))
     w.commit(orders.truncate(pairs, third))
@@ -44,7 +40,7 @@ def several_tables(w: CaseWriter) -> None:
 @TRUNCATES.case("among-changes", MUST, "worker.c apply_dispatch(): changes are applied in their order")
 def among_changes(w: CaseWriter) -> None:
     """Keep a truncate at its place between the changes of its transaction."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(
         orders.insert({"id": 1, "note": "one"}),
         orders.truncate(),
@@ -56,7 +52,7 @@ def among_changes(w: CaseWriter) -> None:
 @TRUNCATES.case("restart-identity", MUST, f"{_TRUNCATE}: option 2, RESTART IDENTITY")
 def restart_identity(w: CaseWriter) -> None:
     """Take a truncate with RESTART IDENTITY."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.commit(orders.truncate(restart_identity=True))
 
@@ -64,7 +60,7 @@ def restart_identity(w: CaseWriter) -> None:
 @TRUNCATES.case("cascade", MUST, f"{_TRUNCATE}: option 1, CASCADE")
 def cascade(w: CaseWriter) -> None:
     """Take a truncate with CASCADE, and with both options."""
-    orders, options = _orders(w), TruncateOptions
+    orders, options = w.orders(), TruncateOptions
     for each in (options.CASCADE, options.CASCADE | options.RESTART_IDENTITY):
         w.commit(orders.insert({"id": 1, "note": "one"}))
         w.commit(Change(orders, m.Truncate(options=int(each), relation_oids=(orders.oid,))))
@@ -73,7 +69,7 @@ def cascade(w: CaseWriter) -> None:
 @ORIGINS.case("of-a-transaction", MUST, _ORIGIN)
 def of_a_transaction(w: CaseWriter) -> None:
     """Take the Origin after a Begin."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "here"}))
     w.commit(orders.insert({"id": 2, "note": "from elsewhere"}), origin="pg_16391")
     w.commit(orders.insert({"id": 3, "note": "here again"}))
@@ -82,7 +78,7 @@ def of_a_transaction(w: CaseWriter) -> None:
 @ORIGINS.case("names", MUST, f"{_ORIGIN}; origin.c replorigin_create(): any text of up to 512 bytes")
 def origin_names(w: CaseWriter) -> None:
     """Take names of origins with spaces, letters beyond ASCII, and of 512 bytes."""
-    orders = _orders(w)
+    orders = w.orders()
     for number, name in enumerate(("a name", "Größe", "x" * 512)):
         w.commit(orders.insert({"id": number, "note": "far"}), origin=name)
 
@@ -90,7 +86,7 @@ def origin_names(w: CaseWriter) -> None:
 @ORIGINS.case("without-changes", MUST, "pgoutput.c pgoutput_begin_txn(): up to PostgreSQL 14 nothing need follow")
 def without_changes(w: CaseWriter) -> None:
     """Take an Origin in a transaction without changes."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(origin="pg_16391")
     w.commit(orders.insert({"id": 1, "note": "one"}))
 
@@ -98,7 +94,7 @@ def without_changes(w: CaseWriter) -> None:
 @MESSAGE_GROUP.case("transactional", MUST, _MESSAGE, needs=MESSAGES)
 def transactional(w: CaseWriter) -> None:
     """Report a transactional message at its place among the changes of its transaction."""
-    orders, unit = _orders(w), w.unit()
+    orders, unit = w.orders(), w.unit()
     start = w.begin(unit, 3)
     changes = w.changes([orders.insert({"id": 1, "note": "one"})], unit)
     changes.append(w.message_meaning("audit", b"who did it"))
@@ -124,7 +120,7 @@ def alone(w: CaseWriter) -> None:
 @MESSAGE_GROUP.case("not-transactional", MUST, f"{_MESSAGE}; decode.c logicalmsg_decode()", needs=MESSAGES)
 def not_transactional(w: CaseWriter) -> None:
     """Report a message that is not transactional when it comes: between transactions, without a Begin or Commit."""
-    orders = _orders(w)
+    orders = w.orders()
     w.message("heartbeat", b"1")
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.message("heartbeat", b"2")
@@ -143,7 +139,7 @@ def contents(w: CaseWriter) -> None:
 @MESSAGE_GROUP.case("flags", MUST, f"{_MESSAGE}: 1 for transactional", needs=MESSAGES)
 def flags(w: CaseWriter) -> None:
     """Tell messages apart by their flag, also where one that is not transactional precedes a Begin directly."""
-    orders, unit = _orders(w), w.unit()
+    orders, unit = w.orders(), w.unit()
     w.message("outside", b"first")
     start = w.begin(unit, 2)
     changes = [w.message_meaning("inside", b"second")]
@@ -156,7 +152,7 @@ def flags(w: CaseWriter) -> None:
 @ORIGINS.case("lsn", MUST, f"{_ORIGIN}: the origin's LSN of the commit, of any size")
 def origin_lsn(w: CaseWriter) -> None:
     """Take an LSN of an origin above 2^63, which has nothing to do with those of this server."""
-    orders, unit = _orders(w), w.unit()
+    orders, unit = w.orders(), w.unit()
     start = w.begin(unit, 1)
     w.send(m.Origin(Lsn(0xFFFFFFFFFFFFFF00), "far"), Lsn(0), unit)
     changes = w.changes([orders.insert({"id": 1, "note": "one"})], unit)

@@ -5,7 +5,6 @@ from pgoutput_construct.conformance.case_writer import CaseWriter
 from pgoutput_construct.conformance.conformance_case import CaseServer, Level
 from pgoutput_construct.conformance.steps import DropConnection, ExpectConfirmed, ExpectReported, SendBytes
 from pgoutput_construct.publisher.refusals import Refusal, error_response
-from pgoutput_construct.testing.fake_tables import FakeTable
 from pgoutput_construct.wire.connection_engine import build_connection
 from pgoutput_construct.wire.types import Lsn
 
@@ -20,21 +19,17 @@ _ONCE = "logicaldecoding-explanation: clients are responsible; origin.c replorig
 _STREAM = "worker.c apply_handle_stream_start(): files of a stream are those of a worker; first_segment begins anew"
 
 
-def _orders(w: CaseWriter) -> FakeTable:
-    return w.table("orders", {"id": "int4", "note": "text"}, key=["id"])
-
-
 @GROUP.case("before-anything", MUST, _AGAIN)
 def before_anything(w: CaseWriter) -> None:
     """Connect again when the connection is lost before anything has come."""
     w.add(DropConnection())
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
 @GROUP.case("between-transactions", MUST, _AGAIN)
 def between_transactions(w: CaseWriter) -> None:
     """Report what comes after a connection that was lost between two transactions."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.add(ExpectReported(1), DropConnection())
     w.commit(orders.insert({"id": 2, "note": "two"}))
@@ -43,7 +38,7 @@ def between_transactions(w: CaseWriter) -> None:
 @GROUP.case("within-a-transaction", MUST, _WHOLE)
 def within_a_transaction(w: CaseWriter) -> None:
     """Report a transaction once as a whole when the connection was lost within it, and it has come again."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.commit(
         orders.insert({"id": 2, "note": "two"}),
@@ -56,14 +51,14 @@ def within_a_transaction(w: CaseWriter) -> None:
 @GROUP.case("before-the-commit", MUST, _WHOLE)
 def before_the_commit(w: CaseWriter) -> None:
     """Report a transaction once when the connection was lost after its last change, before its Commit."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}), DropConnection("close"))
 
 
 @GROUP.case("inside-a-message", MUST, "pqcomm.c: a message is as long as its length says")
 def inside_a_message(w: CaseWriter) -> None:
     """Use nothing of a message of which a part has come when the connection is lost."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     half, _ = w.halves(orders.insert({"id": 2, "note": "x" * 500}))
     w.commit(ExpectReported(1), half, DropConnection("close"), orders.insert({"id": 2, "note": "two"}))
@@ -72,7 +67,7 @@ def inside_a_message(w: CaseWriter) -> None:
 @GROUP.case("closed-in-order", MUST, _AGAIN)
 def closed_in_order(w: CaseWriter) -> None:
     """Connect again when the server has closed the connection in order."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.add(ExpectReported(1), DropConnection("close"))
     w.commit(orders.insert({"id": 2, "note": "two"}))
@@ -81,7 +76,7 @@ def closed_in_order(w: CaseWriter) -> None:
 @GROUP.case("server-shuts-down", MUST, "walsender.c WalSndDone(): CommandComplete once everything is confirmed")
 def server_shuts_down(w: CaseWriter) -> None:
     """Connect again when the server has ended the stream, as it does when it is shut down."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.add(ExpectReported(1), DropConnection("copy_done"))
     w.commit(orders.insert({"id": 2, "note": "two"}))
@@ -90,7 +85,7 @@ def server_shuts_down(w: CaseWriter) -> None:
 @GROUP.case("server-reports-an-error", MUST, "postgres.c ProcessInterrupts(): 57P01; errcodes-appendix")
 def server_reports_an_error(w: CaseWriter) -> None:
     """Connect again, or end with the error, when an administrator has terminated the connection."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     said = Refusal("57P01", "terminating connection due to administrator command", fatal=True)
     w.add(ExpectReported(1), SendBytes(build_connection(error_response(said))), DropConnection("close"))
@@ -100,7 +95,7 @@ def server_reports_an_error(w: CaseWriter) -> None:
 @GROUP.case("several-times", MUST, _AGAIN)
 def several_times(w: CaseWriter) -> None:
     """Lose nothing over several connections, each of which is lost in another transaction."""
-    orders = _orders(w)
+    orders = w.orders()
     for number in range(5):
         w.commit(orders.insert({"id": number, "note": "whole"}))
         cut = ExpectReported(w.reported), DropConnection()
@@ -110,7 +105,7 @@ def several_times(w: CaseWriter) -> None:
 @GROUP.case("confirmed-is-not-sent-again", MUST, _AGAIN)
 def confirmed_is_not_sent_again(w: CaseWriter) -> None:
     """Report what comes after a lost connection when everything before was confirmed, and does not come again."""
-    orders = _orders(w)
+    orders = w.orders()
     for number in range(3):
         w.commit(orders.insert({"id": number, "note": "confirmed"}))
     end = w.lsn
@@ -123,7 +118,7 @@ def confirmed_is_not_sent_again(w: CaseWriter) -> None:
 @GROUP.case("asks-for-nothing-unread", MUST, "protocol-replication START_REPLICATION: the LSN to start from")
 def asks_for_nothing_unread(w: CaseWriter) -> None:
     """Ask for no LSN beyond what is stored: a server skips what ends before it."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.add(ExpectReported(1))
     for _ in range(50):
@@ -141,7 +136,7 @@ def asks_for_nothing_unread(w: CaseWriter) -> None:
 @GROUP.case("descriptions-are-forgotten", MUST, _EMPTY)
 def descriptions_are_forgotten(w: CaseWriter) -> None:
     """Read tables by the Relations of the present connection: an OID may be another table's now."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.add(ExpectReported(1), DropConnection())
     other = w.table("numbers", {"number": "int8", "text": "text"}, key=["number"], oid=orders.oid)
@@ -151,7 +146,7 @@ def descriptions_are_forgotten(w: CaseWriter) -> None:
 @GROUP.case("once", SHOULD, _ONCE)
 def once(w: CaseWriter) -> None:
     """Report a transaction once that was stored, and comes again since its confirmation was lost."""
-    orders = _orders(w)
+    orders = w.orders()
     w.once = True
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.commit(orders.insert({"id": 2, "note": "two"}))
@@ -163,7 +158,7 @@ def once(w: CaseWriter) -> None:
 def server_crashes(w: CaseWriter) -> None:
     """Lose nothing when a slot has returned to an earlier LSN in a crash of the server: what was confirmed may come
     again, in its order."""
-    orders = _orders(w)
+    orders = w.orders()
     for number in range(3):
         w.commit(orders.insert({"id": number, "note": "confirmed"}))
     end = w.lsn
@@ -176,7 +171,7 @@ def server_crashes(w: CaseWriter) -> None:
 @GROUP.case("within-a-segment", MUST, _STREAM, needs=STREAMED)
 def within_a_segment(w: CaseWriter) -> None:
     """Discard what had come of a streamed transaction when the connection is lost within a segment: it comes again."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     stream.segment(orders.insert({"id": 2, "note": "two"}))
     stream.segment(orders.insert({"id": 3, "note": "three"}), ExpectReported(1), DropConnection())
@@ -187,7 +182,7 @@ def within_a_segment(w: CaseWriter) -> None:
 @GROUP.case("between-segments", MUST, _STREAM, needs=STREAMED)
 def between_segments(w: CaseWriter) -> None:
     """Discard what had come of a streamed transaction when the connection is lost between two segments."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     stream.segment(orders.insert({"id": 2, "note": "two"}))
     w.add(ExpectReported(1), DropConnection())
@@ -199,7 +194,7 @@ def between_segments(w: CaseWriter) -> None:
 def before_a_stream_commit(w: CaseWriter) -> None:
     """Report a streamed transaction once when the connection is lost before its Stream Commit, and others had
     committed meanwhile."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     stream.segment(orders.insert({"id": 1, "note": "long"}))
     w.commit(orders.insert({"id": 2, "note": "short"}))
     stream.segment(orders.insert({"id": 3, "note": "long"}))
@@ -215,7 +210,7 @@ def before_a_stream_commit(w: CaseWriter) -> None:
 )
 def streams_in_another_order(w: CaseWriter) -> None:
     """Take other segments, and subtransactions that are rolled back or not sent, when streams come again."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.only("first")
     first, second, sub = w.stream(), w.stream(), w.xid()
@@ -240,7 +235,7 @@ def streams_in_another_order(w: CaseWriter) -> None:
 )
 def streamed_then_whole(w: CaseWriter) -> None:
     """Take a transaction between Begin and Commit after the lost connection that had been streamed before it."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.only("first")
     w.stream(900).segment(orders.insert({"id": 2, "note": "two"}))
@@ -258,7 +253,7 @@ def streamed_then_whole(w: CaseWriter) -> None:
 )
 def server_starts_up(w: CaseWriter) -> None:
     """Try again while the server starts up."""
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
 @GROUP.case(
@@ -269,13 +264,13 @@ def server_starts_up(w: CaseWriter) -> None:
 )
 def slot_is_active(w: CaseWriter) -> None:
     """Try again while the slot is active for a process of the connection before."""
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
 @GROUP.case("origin-lsn", MUST, "protocol-logicalrep-message-formats-Origin: an LSN of another server")
 def origin_lsn(w: CaseWriter) -> None:
     """Take LSNs to continue from out of Commits, not out of Origins, whose LSNs are of another server."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "far"}), origin="pg_16391")
     w.add(ExpectReported(1), DropConnection())
     w.commit(orders.insert({"id": 2, "note": "two"}))

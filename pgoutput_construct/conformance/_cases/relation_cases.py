@@ -14,14 +14,10 @@ _UPDATE = "relation.c logicalrep_relmap_update(): a Relation replaces the one wi
 _FLOW = "protocol-logical-messages-flow: a Relation precedes the first change, and again one after it has changed"
 
 
-def _orders(w: CaseWriter) -> FakeTable:
-    return w.table("orders", {"id": "int4", "note": "text"}, key=["id"])
-
-
 @GROUP.case("column-added", MUST, f"{_UPDATE}; {_FLOW}")
 def column_added(w: CaseWriter) -> None:
     """Report a column from the Relation on that has it."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     wider = w.alter(orders, columns={"id": "int4", "note": "text", "extra": "int4"})
     w.commit(wider.insert({"id": 2, "note": "two", "extra": 7}), wider.update({"id": 1, "note": "uno", "extra": None}))
@@ -39,7 +35,7 @@ def column_dropped(w: CaseWriter) -> None:
 @GROUP.case("column-renamed", MUST, f"{_UPDATE}; {_FLOW}")
 def column_renamed(w: CaseWriter) -> None:
     """Report a column by its new name from the Relation on that has it."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     renamed = w.alter(orders, columns={"id": "int4", "remark": "text"})
     w.commit(renamed.insert({"id": 2, "remark": "two"}))
@@ -66,7 +62,7 @@ def type_changed(w: CaseWriter) -> None:
 @GROUP.case("within-a-transaction", MUST, f"pgoutput.c rel_sync_cache_relation_cb(); {_UPDATE}")
 def within_a_transaction(w: CaseWriter) -> None:
     """Read each change of a transaction by the Relation before it, where its table is altered between two."""
-    orders = _orders(w)
+    orders = w.orders()
     wider = FakeTable("orders", {"id": "int4", "note": "text", "extra": "text"}, ["id"], oid=orders.oid)
     unit = w.unit()
     start = w.begin(unit, 3)
@@ -82,7 +78,7 @@ def within_a_transaction(w: CaseWriter) -> None:
 @GROUP.case("table-renamed", MUST, f"{_UPDATE}; {_FLOW}")
 def table_renamed(w: CaseWriter) -> None:
     """Report a table by its new name and schema from the Relation on that has them."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     renamed = w.alter(orders, name="requests", namespace="other")
     w.commit(renamed.insert({"id": 2, "note": "two"}))
@@ -91,7 +87,7 @@ def table_renamed(w: CaseWriter) -> None:
 @GROUP.case("table-created-again", MUST, "catalog-pg-class: OIDs identify tables; logicalrep_relmap_update()")
 def table_created_again(w: CaseWriter) -> None:
     """Take a table of the same name with another OID and other columns."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     again = w.table("orders", {"note": "text", "id": "int4"}, key=["id"])
     w.commit(again.insert({"id": 2, "note": "two"}))
@@ -100,7 +96,7 @@ def table_created_again(w: CaseWriter) -> None:
 @GROUP.case("oid-used-again", MUST, f"catalog.c GetNewOidWithIndex(): OIDs wrap around; {_UPDATE}")
 def oid_used_again(w: CaseWriter) -> None:
     """Take another table with the OID of one that was dropped."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     other = w.table("numbers", {"number": "int8"}, key=["number"], oid=orders.oid)
     w.commit(other.insert({"number": 5}), other.update({"number": 6}, {"number": 5}))
@@ -109,7 +105,7 @@ def oid_used_again(w: CaseWriter) -> None:
 @GROUP.case("identity-changed", MUST, f"{_UPDATE}; catalog-pg-class relreplident")
 def identity_changed(w: CaseWriter) -> None:
     """Take old keys before, and old rows after REPLICA IDENTITY FULL."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}), orders.insert({"id": 2, "note": "two"}))
     w.commit(orders.delete({"id": 1}))
     full = w.alter(orders, key=(), identity=RelationReplicaIdentity("f"))
@@ -119,7 +115,7 @@ def identity_changed(w: CaseWriter) -> None:
 @GROUP.case("altered-while-another-is-not", MUST, _UPDATE)
 def altered_while_another_is_not(w: CaseWriter) -> None:
     """Keep the descriptions of other tables when one changes."""
-    orders, pairs = _orders(w), w.table("pairs", {"id": "int4", "note": "text"}, key=["id"])
+    orders, pairs = w.orders(), w.table("pairs", {"id": "int4", "note": "text"}, key=["id"])
     w.commit(orders.insert({"id": 1, "note": "one"}), pairs.insert({"id": 1, "note": "one"}))
     wider = w.alter(orders, columns={"extra": "text", "id": "int4", "note": "text"})
     w.commit(wider.insert({"extra": "x", "id": 2, "note": "two"}), pairs.insert({"id": 2, "note": "two"}))

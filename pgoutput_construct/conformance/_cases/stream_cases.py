@@ -4,7 +4,6 @@ from pgoutput_construct.conformance.case_group import MESSAGES, PARALLEL, STREAM
 from pgoutput_construct.conformance.case_writer import CaseWriter, OpenStream
 from pgoutput_construct.conformance.conformance_case import Level, Needs
 from pgoutput_construct.conformance.steps import ExpectHeld, ExpectReported, SendKeepalive
-from pgoutput_construct.testing.fake_tables import FakeTable
 from pgoutput_construct.wire import messages as m
 
 __all__ = ["PARALLEL_GROUP", "STREAMS"]
@@ -19,21 +18,17 @@ _XID = "protocol-logicalrep-message-formats-Insert: that of the subtransaction, 
 _RELATION = "pgoutput.c maybe_send_schema(), cleanup_rel_sync_cache(): tables are described once a stream, with an xid"
 
 
-def _orders(w: CaseWriter) -> FakeTable:
-    return w.table("orders", {"id": "int4", "note": "text"}, key=["id"])
-
-
 @STREAMS.case("one-segment", MUST, _COMMIT, needs=STREAMED)
 def one_segment(w: CaseWriter) -> None:
     """Report a transaction that came in one segment when its Stream Commit has come."""
-    orders = _orders(w)
+    orders = w.orders()
     w.stream().segment(orders.insert({"id": 1, "note": "one"}), orders.insert({"id": 2, "note": "two"})).commit()
 
 
 @STREAMS.case("several-segments", MUST, _COMMIT, needs=STREAMED)
 def several_segments(w: CaseWriter) -> None:
     """Report the changes of all segments of a transaction as one transaction, in their order."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     for number in range(1, 5):
         stream.segment(orders.insert({"id": number, "note": "more"}))
     stream.segment(orders.update({"id": 1, "note": "first"}), orders.delete({"id": 2}))
@@ -43,7 +38,7 @@ def several_segments(w: CaseWriter) -> None:
 @STREAMS.case("held-until-commit", MUST, _COMMIT, needs=STREAMED)
 def held_until_commit(w: CaseWriter) -> None:
     """Report nothing of a streamed transaction before its Stream Commit has come."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     stream = w.stream().segment(orders.insert({"id": 2, "note": "two"}))
     w.add(ExpectReported(1), ExpectHeld(1))
@@ -55,7 +50,7 @@ def held_until_commit(w: CaseWriter) -> None:
 @STREAMS.case("interleaved", MUST, _COMMIT, needs=STREAMED)
 def interleaved(w: CaseWriter) -> None:
     """Keep transactions apart whose segments alternate."""
-    orders, left, right = _orders(w), w.stream(), w.stream()
+    orders, left, right = w.orders(), w.stream(), w.stream()
     for number in range(3):
         left.segment(orders.insert({"id": number, "note": "left"}))
         right.segment(orders.insert({"id": 10 + number, "note": "right"}))
@@ -66,7 +61,7 @@ def interleaved(w: CaseWriter) -> None:
 @STREAMS.case("committed-in-other-order", MUST, _COMMIT, needs=STREAMED)
 def committed_in_other_order(w: CaseWriter) -> None:
     """Report interleaved transactions in the order of their Stream Commits, not of their beginnings."""
-    orders = _orders(w)
+    orders = w.orders()
     streams = [w.stream() for _ in range(4)]
     for number, stream in enumerate(streams):
         stream.segment(orders.insert({"id": number, "note": "begun"}))
@@ -79,7 +74,7 @@ def committed_in_other_order(w: CaseWriter) -> None:
 @STREAMS.case("others-between", MUST, _COMMIT, needs=STREAMED)
 def others_between(w: CaseWriter) -> None:
     """Report transactions that commit between the segments of another one before that one."""
-    orders, pairs = _orders(w), w.table("pairs", {"a": "int4"}, key=["a"])
+    orders, pairs = w.orders(), w.table("pairs", {"a": "int4"}, key=["a"])
     stream = w.stream().segment(orders.insert({"id": 1, "note": "long"}))
     w.commit(pairs.insert({"a": 1}), orders.insert({"id": 5, "note": "short"}))
     stream.segment(orders.insert({"id": 2, "note": "long"}), pairs.insert({"a": 2}))
@@ -95,7 +90,7 @@ def others_between(w: CaseWriter) -> None:
 )
 def empty_segments(w: CaseWriter) -> None:
     """Take segments without changes, and a transaction of nothing else."""
-    orders, nothing, stream = _orders(w), w.stream(), w.stream()
+    orders, nothing, stream = w.orders(), w.stream(), w.stream()
     nothing.segment()
     stream.segment().segment(orders.insert({"id": 1, "note": "one"})).segment()
     nothing.segment().commit()
@@ -105,7 +100,7 @@ def empty_segments(w: CaseWriter) -> None:
 @STREAMS.case("subtransaction-kept", MUST, _XID, needs=STREAMED)
 def subtransaction_kept(w: CaseWriter) -> None:
     """Report changes of subtransactions, which have xids of their own, as those of their transaction."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     first, second = w.xid(), w.xid()
     stream.segment(orders.insert({"id": 1, "note": "top"}))
     stream.start()
@@ -119,7 +114,7 @@ def subtransaction_kept(w: CaseWriter) -> None:
 @STREAMS.case("relation-in-each", MUST, _RELATION, needs=STREAMED)
 def relation_in_each(w: CaseWriter) -> None:
     """Take the Relation that each stream has, with its xid, though the table is known."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     first, second = w.stream(), w.stream()
     first.segment(orders.insert({"id": 2, "note": "two"}))
@@ -132,7 +127,7 @@ def relation_in_each(w: CaseWriter) -> None:
 @STREAMS.case("relation-of-a-subtransaction", MUST, _RELATION, needs=STREAMED)
 def relation_of_a_subtransaction(w: CaseWriter) -> None:
     """Read a table that was described by a subtransaction in the segments after it."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     stream.segment(orders.insert({"id": 1, "note": "sub"}), sub=w.xid())
     stream.segment(orders.insert({"id": 2, "note": "top"}))
     stream.commit()
@@ -143,7 +138,7 @@ def relation_of_a_subtransaction(w: CaseWriter) -> None:
 )
 def relation_stays_known(w: CaseWriter) -> None:
     """Read a table outside of streams by the Relation of a stream that has committed: it is not sent again."""
-    orders = _orders(w)
+    orders = w.orders()
     w.stream().segment(orders.insert({"id": 1, "note": "streamed"})).commit()
     w.known(orders)
     w.commit(orders.insert({"id": 2, "note": "plain"}))
@@ -152,7 +147,7 @@ def relation_stays_known(w: CaseWriter) -> None:
 @STREAMS.case("altered-in-stream", MUST, f"{_RELATION}; relation.c logicalrep_relmap_update()", needs=STREAMED)
 def altered_in_stream(w: CaseWriter) -> None:
     """Read changes of a streamed transaction by the Relation before them, where it alters its table."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     stream.segment(orders.insert({"id": 1, "note": "one"}))
     wider = w.alter(orders, columns={"extra": "text", "id": "int4", "note": "text"})
     stream.segment(wider.insert({"id": 2, "note": "two", "extra": "more"}))
@@ -180,7 +175,7 @@ def all_kinds_of_changes(w: CaseWriter) -> None:
 @STREAMS.case("origin", MUST, "worker.c apply_handle_origin(); pgoutput.c pgoutput_stream_start()", needs=STREAMED)
 def origin(w: CaseWriter) -> None:
     """Take the Origin after the first Stream Start."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     stream.start()
     stream.origin("pg_16391")
     stream.changes(orders.insert({"id": 1, "note": "far"}))
@@ -192,7 +187,7 @@ def origin(w: CaseWriter) -> None:
 @STREAMS.case("keepalives", MUST, "worker.c LogicalRepApplyLoop(): 'k' at any time", needs=STREAMED)
 def keepalives(w: CaseWriter) -> None:
     """Take keepalives between segments and inside of one."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     stream.segment(orders.insert({"id": 1, "note": "one"}))
     w.keepalive()
     alive = SendKeepalive(w.lsn)
@@ -204,7 +199,7 @@ def keepalives(w: CaseWriter) -> None:
 @STREAMS.case("many-segments", MUST, _COMMIT, needs=STREAMED)
 def many_segments(w: CaseWriter) -> None:
     """Take a transaction of 300 segments, among which others commit."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     for number in range(300):
         stream.segment(orders.insert({"id": number, "note": "of many"}))
         if number % 50 == 49:
@@ -215,7 +210,7 @@ def many_segments(w: CaseWriter) -> None:
 @STREAMS.case("many-at-a-time", MUST, _COMMIT, needs=STREAMED)
 def many_at_a_time(w: CaseWriter) -> None:
     """Keep 40 transactions apart that are streamed at a time."""
-    orders = _orders(w)
+    orders = w.orders()
     streams = [w.stream() for _ in range(40)]
     for part in range(3):
         for number, stream in enumerate(streams):
@@ -227,7 +222,7 @@ def many_at_a_time(w: CaseWriter) -> None:
 @STREAMS.case("xid-again", MUST, "transam.h: xids wrap around; worker.c subxact_info_write() by xid", needs=STREAMED)
 def xid_again(w: CaseWriter) -> None:
     """Take a streamed transaction with the xid of one that has committed."""
-    orders = _orders(w)
+    orders = w.orders()
     w.stream(900).segment(orders.insert({"id": 1, "note": "one"})).commit()
     w.stream(900).segment(orders.insert({"id": 2, "note": "two"})).commit()
 
@@ -235,7 +230,7 @@ def xid_again(w: CaseWriter) -> None:
 @STREAMS.case("xid-unsigned", MUST, "TransactionId in c.h is unsigned", needs=STREAMED)
 def xid_unsigned(w: CaseWriter) -> None:
     """Take xids above 2^31 in streams."""
-    orders, stream = _orders(w), w.stream(0xFFFFFFF0)
+    orders, stream = w.orders(), w.stream(0xFFFFFFF0)
     stream.segment(orders.insert({"id": 1, "note": "top"})).segment(
         orders.insert({"id": 2, "note": "sub"}), sub=0x90000000
     )
@@ -245,7 +240,7 @@ def xid_unsigned(w: CaseWriter) -> None:
 @STREAMS.case("message", MUST, "reorderbuffer.c ReorderBufferApplyMessage()", needs={**STREAMED, **MESSAGES})
 def message(w: CaseWriter) -> None:
     """Report a transactional message of a stream with its transaction, and one that is not transactional at once."""
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     stream.segment(orders.insert({"id": 1, "note": "one"}))
     w.message("heartbeat", b"at once")
     stream.start()
@@ -257,14 +252,14 @@ def message(w: CaseWriter) -> None:
 
 
 def _aborted(w: CaseWriter) -> None:
-    orders, lost = _orders(w), w.stream()
+    orders, lost = w.orders(), w.stream()
     lost.segment(orders.insert({"id": 1, "note": "lost"})).segment(orders.insert({"id": 2, "note": "lost"}))
     lost.abort()
     w.commit(orders.insert({"id": 1, "note": "kept"}))
 
 
 def _one_of_two_aborted(w: CaseWriter) -> None:
-    orders, lost, kept = _orders(w), w.stream(), w.stream()
+    orders, lost, kept = w.orders(), w.stream(), w.stream()
     for number in range(3):
         lost.segment(orders.insert({"id": number, "note": "lost"}))
         kept.segment(orders.insert({"id": 10 + number, "note": "kept"}))
@@ -274,7 +269,7 @@ def _one_of_two_aborted(w: CaseWriter) -> None:
 
 
 def _subtransaction_aborted(w: CaseWriter) -> None:
-    orders, stream, sub = _orders(w), w.stream(), w.xid()
+    orders, stream, sub = w.orders(), w.stream(), w.xid()
     stream.segment(orders.insert({"id": 1, "note": "kept"}))
     stream.segment(orders.insert({"id": 2, "note": "lost"}), sub=sub)
     stream.abort(sub)
@@ -283,7 +278,7 @@ def _subtransaction_aborted(w: CaseWriter) -> None:
 
 
 def _subtransaction_aborted_last(w: CaseWriter) -> None:
-    orders, stream, sub = _orders(w), w.stream(), w.xid()
+    orders, stream, sub = w.orders(), w.stream(), w.xid()
     stream.start()
     stream.changes(orders.insert({"id": 1, "note": "kept"}))
     stream.changes(orders.insert({"id": 2, "note": "lost"}), orders.insert({"id": 3, "note": "lost"}), sub=sub)
@@ -293,7 +288,7 @@ def _subtransaction_aborted_last(w: CaseWriter) -> None:
 
 
 def _one_of_several_aborted(w: CaseWriter) -> None:
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     subs = [w.xid() for _ in range(6)]
     for number, sub in enumerate(subs):
         stream.segment(orders.insert({"id": number, "note": "of a subtransaction"}), sub=sub)
@@ -303,7 +298,7 @@ def _one_of_several_aborted(w: CaseWriter) -> None:
 
 
 def _nested_aborted(w: CaseWriter) -> None:
-    orders, stream, outer, inner = _orders(w), w.stream(), w.xid(), w.xid()
+    orders, stream, outer, inner = w.orders(), w.stream(), w.xid(), w.xid()
     stream.segment(orders.insert({"id": 1, "note": "kept"}))
     stream.segment(orders.insert({"id": 2, "note": "outer"}), sub=outer)
     stream.segment(orders.insert({"id": 3, "note": "inner"}), sub=inner)
@@ -313,7 +308,7 @@ def _nested_aborted(w: CaseWriter) -> None:
 
 
 def _inner_aborted(w: CaseWriter) -> None:
-    orders, stream, outer, inner = _orders(w), w.stream(), w.xid(), w.xid()
+    orders, stream, outer, inner = w.orders(), w.stream(), w.xid(), w.xid()
     stream.segment(orders.insert({"id": 1, "note": "outer"}), sub=outer)
     stream.segment(orders.insert({"id": 2, "note": "inner"}), sub=inner)
     stream.abort(inner)
@@ -322,7 +317,7 @@ def _inner_aborted(w: CaseWriter) -> None:
 
 
 def _all_of_it_aborted(w: CaseWriter) -> None:
-    orders, stream, first, second = _orders(w), w.stream(), w.xid(), w.xid()
+    orders, stream, first, second = w.orders(), w.stream(), w.xid(), w.xid()
     stream.segment(orders.insert({"id": 1, "note": "lost"}), sub=first)
     stream.abort(first)
     stream.segment(orders.insert({"id": 2, "note": "lost"}), sub=second)
@@ -331,7 +326,7 @@ def _all_of_it_aborted(w: CaseWriter) -> None:
 
 
 def _unseen_subtransaction_aborted(w: CaseWriter) -> None:
-    orders, stream = _orders(w), w.stream()
+    orders, stream = w.orders(), w.stream()
     stream.segment(orders.insert({"id": 1, "note": "kept"}))
     stream.abort(w.xid())
     stream.segment(orders.insert({"id": 2, "note": "kept"}))
@@ -339,7 +334,7 @@ def _unseen_subtransaction_aborted(w: CaseWriter) -> None:
 
 
 def _altered_and_aborted(w: CaseWriter) -> None:
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     wider = w.alter(orders, columns={"extra": "text", "id": "int4", "note": "text"})
     lost: OpenStream = w.stream()
@@ -350,7 +345,7 @@ def _altered_and_aborted(w: CaseWriter) -> None:
 
 
 def _same_sub_xid_twice(w: CaseWriter) -> None:
-    orders, one, two, sub = _orders(w), w.stream(), w.stream(), w.xid()
+    orders, one, two, sub = w.orders(), w.stream(), w.stream(), w.xid()
     one.segment(orders.insert({"id": 1, "note": "kept"}), sub=sub)
     two.segment(orders.insert({"id": 2, "note": "kept"}))
     one.commit()
@@ -430,7 +425,7 @@ _add_aborts(PARALLEL_GROUP, PARALLEL)
 )
 def lost_in_a_crash(w: CaseWriter) -> None:
     """Discard a transaction whose Stream Abort has neither an LSN nor a time: the server crashed before it ended."""
-    orders, lost = _orders(w), w.stream()
+    orders, lost = w.orders(), w.stream()
     lost.segment(orders.insert({"id": 1, "note": "lost"}))
     lost.abort(is_said=False)
     w.commit(orders.insert({"id": 1, "note": "kept"}))
@@ -439,7 +434,7 @@ def lost_in_a_crash(w: CaseWriter) -> None:
 @PARALLEL_GROUP.case("committed", MUST, _COMMIT + "; applyparallelworker.c", needs=PARALLEL)
 def parallel_committed(w: CaseWriter) -> None:
     """Report interleaved transactions as with streaming = on, in the order of their commits."""
-    orders, left, right = _orders(w), w.stream(), w.stream()
+    orders, left, right = w.orders(), w.stream(), w.stream()
     for number in range(3):
         left.segment(orders.insert({"id": number, "note": "left"}))
         right.segment(orders.insert({"id": 10 + number, "note": "right"}))

@@ -4,7 +4,6 @@ from pgoutput_construct.conformance.case_group import STREAMED_ON, TWO_PHASE, Ca
 from pgoutput_construct.conformance.case_writer import CaseWriter
 from pgoutput_construct.conformance.conformance_case import Level, Needs
 from pgoutput_construct.conformance.steps import DropConnection, ExpectConfirmed, ExpectHeld, ExpectReported
-from pgoutput_construct.testing.fake_tables import FakeTable
 from pgoutput_construct.wire import messages as m
 
 __all__ = ["GROUP"]
@@ -17,21 +16,17 @@ _STREAMED: Needs = {**STREAMED_ON, "proto_version": (3, 4), "two_phase": (True,)
 _AGAIN = "reorderbuffer.c ReorderBufferSkipPrepare(): after a confirmed PREPARE only COMMIT PREPARED is sent"
 
 
-def _orders(w: CaseWriter) -> FakeTable:
-    return w.table("orders", {"id": "int4", "note": "text"}, key=["id"])
-
-
 @GROUP.case("committed", MUST, _COMMIT, needs=TWO_PHASE)
 def committed(w: CaseWriter) -> None:
     """Report a prepared transaction when its Commit Prepared has come."""
-    orders = _orders(w)
+    orders = w.orders()
     w.prepare("a gid", orders.insert({"id": 1, "note": "one"}), orders.insert({"id": 2, "note": "two"})).commit()
 
 
 @GROUP.case("held-until-commit", MUST, _COMMIT, needs=TWO_PHASE)
 def held_until_commit(w: CaseWriter) -> None:
     """Report nothing of a transaction that is prepared only."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     prepared = w.prepare("gid", orders.insert({"id": 2, "note": "two"}))
     w.add(ExpectReported(1), ExpectHeld(1))
@@ -41,7 +36,7 @@ def held_until_commit(w: CaseWriter) -> None:
 @GROUP.case("rolled-back", MUST, _ROLLBACK, needs=TWO_PHASE)
 def rolled_back(w: CaseWriter) -> None:
     """Report nothing of a prepared transaction that is rolled back."""
-    orders = _orders(w)
+    orders = w.orders()
     w.prepare("gid", orders.insert({"id": 1, "note": "lost"})).roll_back()
     w.commit(orders.insert({"id": 1, "note": "kept"}))
 
@@ -49,7 +44,7 @@ def rolled_back(w: CaseWriter) -> None:
 @GROUP.case("others-between", MUST, _COMMIT, needs=TWO_PHASE)
 def others_between(w: CaseWriter) -> None:
     """Report transactions that commit between a PREPARE and its COMMIT PREPARED before it."""
-    orders = _orders(w)
+    orders = w.orders()
     prepared = w.prepare("gid", orders.insert({"id": 1, "note": "prepared"}))
     w.commit(orders.insert({"id": 2, "note": "between"}))
     w.commit(orders.insert({"id": 3, "note": "between"}))
@@ -59,7 +54,7 @@ def others_between(w: CaseWriter) -> None:
 @GROUP.case("several", MUST, _COMMIT, needs=TWO_PHASE)
 def several(w: CaseWriter) -> None:
     """Keep prepared transactions apart by their gids, and report them in the order of their commits."""
-    orders = _orders(w)
+    orders = w.orders()
     prepared = [w.prepare(f"gid {n}", orders.insert({"id": n, "note": f"of {n}"})) for n in range(4)]
     prepared[2].commit()
     prepared[0].commit()
@@ -70,7 +65,7 @@ def several(w: CaseWriter) -> None:
 @GROUP.case("gids", MUST, "twophase.c: a gid is any text of up to 199 bytes", needs=TWO_PHASE)
 def gids(w: CaseWriter) -> None:
     """Take gids of 199 bytes, with quotes, blanks and letters beyond ASCII."""
-    orders = _orders(w)
+    orders = w.orders()
     for number, gid in enumerate(("x" * 199, 'it\'s "odd"', "Größe; --", " ")):
         w.prepare(gid, orders.insert({"id": number, "note": "prepared"})).commit()
 
@@ -78,7 +73,7 @@ def gids(w: CaseWriter) -> None:
 @GROUP.case("gid-again", MUST, "twophase.c: a gid is free again after its end", needs=TWO_PHASE)
 def gid_again(w: CaseWriter) -> None:
     """Take a gid again after its transaction has committed, or was rolled back."""
-    orders = _orders(w)
+    orders = w.orders()
     w.prepare("gid", orders.insert({"id": 1, "note": "one"})).commit()
     w.prepare("gid", orders.insert({"id": 2, "note": "lost"})).roll_back()
     w.prepare("gid", orders.insert({"id": 2, "note": "two"})).commit()
@@ -87,7 +82,7 @@ def gid_again(w: CaseWriter) -> None:
 @GROUP.case("empty", MUST, "pgoutput.c pgoutput_begin_prepare_txn(): sent for empty transactions, too", needs=TWO_PHASE)
 def empty(w: CaseWriter) -> None:
     """Take a prepared transaction without changes."""
-    orders = _orders(w)
+    orders = w.orders()
     prepared = w.prepare("gid")
     w.commit(orders.insert({"id": 1, "note": "one"}))
     prepared.commit()
@@ -97,7 +92,7 @@ def empty(w: CaseWriter) -> None:
 @GROUP.case("unknown-rolled-back", MUST, f"{_ROLLBACK}: LookupGXact() decides whether there is one", needs=TWO_PHASE)
 def unknown_rolled_back(w: CaseWriter) -> None:
     """Ignore the Rollback Prepared of a transaction whose PREPARE was not sent."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     end, now = w.lsn, w.now
     unit = w.unit()
@@ -109,7 +104,7 @@ def unknown_rolled_back(w: CaseWriter) -> None:
 @GROUP.case("cut-after-prepare", MUST, f"{_AGAIN}; worker.c apply_handle_prepare()", needs=TWO_PHASE)
 def cut_after_prepare(w: CaseWriter) -> None:
     """Report a prepared transaction once it commits, when the connection was lost between the two."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     prepared = w.prepare("gid", orders.insert({"id": 2, "note": "two"}))
     w.add(ExpectReported(1), DropConnection())
@@ -120,7 +115,7 @@ def cut_after_prepare(w: CaseWriter) -> None:
 def cut_after_confirmed_prepare(w: CaseWriter) -> None:
     """Have a prepared transaction stored when it is confirmed: after a lost connection only its Commit Prepared comes,
     to a client that was started again, too."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     prepared = w.prepare("gid", orders.insert({"id": 2, "note": "two"}))
     w.commit(orders.insert({"id": 3, "note": "three"}))
@@ -133,7 +128,7 @@ def cut_after_confirmed_prepare(w: CaseWriter) -> None:
 @GROUP.case("cut-before-rollback", MUST, f"{_ROLLBACK}; {_AGAIN}", needs=TWO_PHASE)
 def cut_before_rollback(w: CaseWriter) -> None:
     """Discard a prepared transaction that is rolled back, when the connection was lost between the two."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     prepared = w.prepare("gid", orders.insert({"id": 2, "note": "lost"}))
     w.add(ExpectReported(1), DropConnection())
@@ -144,14 +139,14 @@ def cut_before_rollback(w: CaseWriter) -> None:
 @GROUP.case("origin", MUST, "pgoutput.c pgoutput_begin_prepare_txn(); worker.c apply_handle_origin()", needs=TWO_PHASE)
 def origin(w: CaseWriter) -> None:
     """Take the Origin after a Begin Prepare."""
-    orders = _orders(w)
+    orders = w.orders()
     w.prepare("gid", orders.insert({"id": 1, "note": "far"}), origin="pg_16391").commit()
 
 
 @GROUP.case("all-kinds-of-changes", MUST, _COMMIT, needs=TWO_PHASE)
 def all_kinds_of_changes(w: CaseWriter) -> None:
     """Report inserts, updates that move a key, deletes and truncates of prepared transactions."""
-    orders, pairs = _orders(w), w.table("pairs", {"a": "int4"}, key=["a"])
+    orders, pairs = w.orders(), w.table("pairs", {"a": "int4"}, key=["a"])
     w.commit(orders.insert({"id": 1, "note": "one"}), pairs.insert({"a": 1}))
     changes = (
         orders.update({"id": 2, "note": m.UNCHANGED}, {"id": 1}),
@@ -165,7 +160,7 @@ def all_kinds_of_changes(w: CaseWriter) -> None:
 @GROUP.case("streamed", MUST, "worker.c apply_handle_stream_prepare()", needs=_STREAMED)
 def streamed(w: CaseWriter) -> None:
     """Report a transaction that was streamed, and prepared, when its Commit Prepared has come."""
-    orders = _orders(w)
+    orders = w.orders()
     stream = w.stream().segment(orders.insert({"id": 1, "note": "one"}))
     prepared = stream.segment(orders.insert({"id": 2, "note": "two"})).prepare("gid")
     w.commit(orders.insert({"id": 3, "note": "between"}))
@@ -175,7 +170,7 @@ def streamed(w: CaseWriter) -> None:
 @GROUP.case("streamed-rolled-back", MUST, f"worker.c apply_handle_stream_prepare(); {_ROLLBACK}", needs=_STREAMED)
 def streamed_rolled_back(w: CaseWriter) -> None:
     """Report nothing of a transaction that was streamed, prepared and rolled back."""
-    orders = _orders(w)
+    orders = w.orders()
     w.stream().segment(orders.insert({"id": 1, "note": "lost"})).prepare("gid").roll_back()
     w.commit(orders.insert({"id": 1, "note": "kept"}))
 
@@ -185,7 +180,7 @@ def streamed_rolled_back(w: CaseWriter) -> None:
 )
 def streamed_with_aborts(w: CaseWriter) -> None:
     """Discard subtransactions that are rolled back before a streamed transaction is prepared."""
-    orders, stream, sub = _orders(w), w.stream(), w.xid()
+    orders, stream, sub = w.orders(), w.stream(), w.xid()
     stream.segment(orders.insert({"id": 1, "note": "kept"}))
     stream.segment(orders.insert({"id": 2, "note": "lost"}), sub=sub)
     stream.abort(sub)
@@ -196,7 +191,7 @@ def streamed_with_aborts(w: CaseWriter) -> None:
 @GROUP.case("not-asked-for", SHOULD, "logical.c CreateDecodingContext(): a slot that has two_phase keeps it")
 def not_asked_for(w: CaseWriter) -> None:
     """Take prepared transactions at any version: those of a slot that was created with two_phase are sent so."""
-    orders = _orders(w)
+    orders = w.orders()
     prepared = w.prepare("gid", orders.insert({"id": 1, "note": "prepared"}))
     w.commit(orders.insert({"id": 2, "note": "between"}))
     prepared.commit()

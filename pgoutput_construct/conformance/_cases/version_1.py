@@ -14,20 +14,16 @@ GROUP = CaseGroup("v1", "Messages of version 1")
 MUST = Level.MUST
 
 
-def _orders(w: CaseWriter) -> FakeTable:
-    return w.table("orders", {"id": "int4", "note": "text"}, key=["id"])
-
-
 @GROUP.case("insert", MUST, "worker.c apply_handle_insert(); protocol-logicalrep-message-formats-Insert")
 def insert(w: CaseWriter) -> None:
     """Report an inserted row when its transaction commits."""
-    w.commit(_orders(w).insert({"id": 1, "note": "one"}))
+    w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
 @GROUP.case("update", MUST, "worker.c apply_handle_update(); protocol-logicalrep-message-formats-Update")
 def update(w: CaseWriter) -> None:
     """Report the new row of an update that comes without an old one."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.commit(orders.update({"id": 1, "note": "uno"}))
 
@@ -35,7 +31,7 @@ def update(w: CaseWriter) -> None:
 @GROUP.case("delete", MUST, "worker.c apply_handle_delete(); protocol-logicalrep-message-formats-Delete")
 def delete(w: CaseWriter) -> None:
     """Report the key of a deleted row."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}), orders.insert({"id": 2, "note": "two"}))
     w.commit(orders.delete({"id": 1}))
 
@@ -43,7 +39,7 @@ def delete(w: CaseWriter) -> None:
 @GROUP.case("changes-in-order", MUST, "logicaldecoding-output-plugin-change; apply_dispatch() in worker.c")
 def changes_in_order(w: CaseWriter) -> None:
     """Report the changes of a transaction in their order, several of one row included."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(
         orders.insert({"id": 1, "note": "a"}),
         orders.update({"id": 1, "note": "b"}),
@@ -56,7 +52,7 @@ def changes_in_order(w: CaseWriter) -> None:
 @GROUP.case("transactions-in-order", MUST, "protocol-logical-messages-flow; apply_handle_commit() in worker.c")
 def transactions_in_order(w: CaseWriter) -> None:
     """Report transactions apart from each other, in the order of their commits, whatever their xids."""
-    orders = _orders(w)
+    orders = w.orders()
     for number, xid in enumerate((905, 902, 907, 901, 906)):
         w.commit(orders.insert({"id": number, "note": f"of {xid}"}), xid=xid)
 
@@ -64,7 +60,7 @@ def transactions_in_order(w: CaseWriter) -> None:
 @GROUP.case("several-tables", MUST, "relation.c logicalrep_rel_open()")
 def several_tables(w: CaseWriter) -> None:
     """Keep tables apart that a transaction changes in turn, also those of one name in two schemas."""
-    orders, pairs = _orders(w), w.table("pairs", {"a": "int4", "b": "int4"}, key=["a"])
+    orders, pairs = w.orders(), w.table("pairs", {"a": "int4", "b": "int4"}, key=["a"])
     other = w.table("orders", {"number": "int8", "text": "text"}, key=["number"], namespace="archive")
     w.commit(
         orders.insert({"id": 1, "note": "one"}),
@@ -79,7 +75,7 @@ def several_tables(w: CaseWriter) -> None:
 @GROUP.case("held-until-commit", MUST, "worker.c apply_handle_begin(), apply_handle_commit()")
 def held_until_commit(w: CaseWriter) -> None:
     """Report nothing of a transaction before its Commit has come."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.commit(ExpectReported(1), orders.insert({"id": 2, "note": "two"}), ExpectHeld(1))
 
@@ -87,7 +83,7 @@ def held_until_commit(w: CaseWriter) -> None:
 @GROUP.case("empty-transaction", MUST, "pgoutput.c pgoutput_begin_txn() up to PostgreSQL 14")
 def empty_transaction(w: CaseWriter) -> None:
     """Take a transaction without changes, which servers up to 14 send."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.commit()
     w.commit()
@@ -106,7 +102,7 @@ def type_message(w: CaseWriter) -> None:
 @GROUP.case("unused-relation", MUST, "relation.c logicalrep_relmap_update(); pgoutput.c maybe_send_schema()")
 def unused_relation(w: CaseWriter) -> None:
     """Take Relations of tables that no change follows, such as the root of a partition."""
-    orders, root = _orders(w), w.create_only(FakeTable("root", {"id": "int4"}, key=["id"], oid=17000))
+    orders, root = w.orders(), w.create_only(FakeTable("root", {"id": "int4"}, key=["id"], oid=17000))
     unit = w.unit()
     start = w.begin(unit, 1)
     w.send(root.relation, Lsn(0), unit)
@@ -118,7 +114,7 @@ def unused_relation(w: CaseWriter) -> None:
 @GROUP.case("relation-again", MUST, "pgoutput.c rel_sync_cache_relation_cb(); relation.c logicalrep_relmap_update()")
 def relation_again(w: CaseWriter) -> None:
     """Take the same Relation again, between changes of one transaction, too."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     w.describe(orders)
     w.commit(orders.insert({"id": 2, "note": "two"}))
@@ -142,7 +138,7 @@ def unsigned_numbers(w: CaseWriter) -> None:
 @GROUP.case("xid-again", MUST, "transam.h: xids are 32 bits, and wrap around")
 def xid_again(w: CaseWriter) -> None:
     """Take two transactions with the same xid, which wraps around."""
-    orders = _orders(w)
+    orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}), xid=800)
     w.commit(orders.insert({"id": 2, "note": "two"}), xid=801)
     w.commit(orders.insert({"id": 3, "note": "three"}), xid=800)
@@ -151,7 +147,7 @@ def xid_again(w: CaseWriter) -> None:
 @GROUP.case("times", MUST, "timestamp.h: TimestampTz is signed, microseconds since 2000-01-01")
 def times(w: CaseWriter) -> None:
     """Take commit times before 2000 and far from now, which a server's clock may have been set to."""
-    orders = _orders(w)
+    orders = w.orders()
     for number, time in enumerate((-1, -(10**15), 0, 250_000 * 31_557_600 * 10**6)):
         w.commit(orders.insert({"id": number, "note": "late"}), time=time)
 
@@ -173,7 +169,7 @@ def no_columns(w: CaseWriter) -> None:
 @GROUP.case("texts", MUST, "protocol-logicalrep-message-formats-TupleData: a text is as long as its length says")
 def texts(w: CaseWriter) -> None:
     """Report texts as they are: with line breaks, quotes, backslashes, and characters of four bytes."""
-    orders = _orders(w)
+    orders = w.orders()
     for number, text in enumerate(
         ("a\nb\tc", 'say "no"', "it's", "C:\\new\\table", "\\N", "naïve 😀 中文", " ", "{}", "t")
     ):
