@@ -1,8 +1,10 @@
 """Cases of transactions that are streamed before they end, in one layout of Stream Abort and in the other."""
 
+from collections.abc import Callable
+
 from pgoutput_construct.conformance.case_group import MESSAGES, PARALLEL, STREAMED, STREAMED_ON, CaseGroup
-from pgoutput_construct.conformance.case_writer import CaseWriter, OpenStream
-from pgoutput_construct.conformance.conformance_case import Level, Needs
+from pgoutput_construct.conformance.case_writer import CaseWriter
+from pgoutput_construct.conformance.conformance_case import Level
 from pgoutput_construct.conformance.steps import ExpectHeld, ExpectReported, SendKeepalive
 from pgoutput_construct.wire import messages as m
 
@@ -251,14 +253,28 @@ def message(w: CaseWriter) -> None:
     stream.commit()
 
 
-def _aborted(w: CaseWriter) -> None:
+def _aborts(name: str, reason: str = _SUB_ABORT) -> Callable[[Callable[[CaseWriter], None]], None]:
+    """Return a decorator of a case that both groups have, as ``CaseGroup.case`` is one of a single group."""
+
+    def decorate(write: Callable[[CaseWriter], None]) -> None:
+        for group, needs in ((STREAMS, STREAMED_ON), (PARALLEL_GROUP, PARALLEL)):
+            group.case(name, MUST, reason, needs=needs)(write)
+
+    return decorate
+
+
+@_aborts("aborted", _ABORT)
+def aborted(w: CaseWriter) -> None:
+    """Report nothing of a streamed transaction that is rolled back."""
     orders, lost = w.orders(), w.stream()
     lost.segment(orders.insert({"id": 1, "note": "lost"})).segment(orders.insert({"id": 2, "note": "lost"}))
     lost.abort()
     w.commit(orders.insert({"id": 1, "note": "kept"}))
 
 
-def _one_of_two_aborted(w: CaseWriter) -> None:
+@_aborts("one-of-two-aborted", _ABORT)
+def one_of_two_aborted(w: CaseWriter) -> None:
+    """Discard a transaction that is rolled back, and nothing of one that is streamed at the same time."""
     orders, lost, kept = w.orders(), w.stream(), w.stream()
     for number in range(3):
         lost.segment(orders.insert({"id": number, "note": "lost"}))
@@ -268,7 +284,9 @@ def _one_of_two_aborted(w: CaseWriter) -> None:
     kept.commit()
 
 
-def _subtransaction_aborted(w: CaseWriter) -> None:
+@_aborts("subtransaction-aborted")
+def subtransaction_aborted(w: CaseWriter) -> None:
+    """Discard the changes of a subtransaction that is rolled back, and report the rest of its transaction."""
     orders, stream, sub = w.orders(), w.stream(), w.xid()
     stream.segment(orders.insert({"id": 1, "note": "kept"}))
     stream.segment(orders.insert({"id": 2, "note": "lost"}), sub=sub)
@@ -277,7 +295,9 @@ def _subtransaction_aborted(w: CaseWriter) -> None:
     stream.commit()
 
 
-def _subtransaction_aborted_last(w: CaseWriter) -> None:
+@_aborts("subtransaction-aborted-last")
+def subtransaction_aborted_last(w: CaseWriter) -> None:
+    """Discard the changes of a subtransaction that is rolled back, where they share a segment with others."""
     orders, stream, sub = w.orders(), w.stream(), w.xid()
     stream.start()
     stream.changes(orders.insert({"id": 1, "note": "kept"}))
@@ -287,7 +307,9 @@ def _subtransaction_aborted_last(w: CaseWriter) -> None:
     stream.commit()
 
 
-def _one_of_several_aborted(w: CaseWriter) -> None:
+@_aborts("every-other-aborted")
+def one_of_several_aborted(w: CaseWriter) -> None:
+    """Discard exactly the changes of those subtransactions that are rolled back."""
     orders, stream = w.orders(), w.stream()
     subs = [w.xid() for _ in range(6)]
     for number, sub in enumerate(subs):
@@ -297,7 +319,11 @@ def _one_of_several_aborted(w: CaseWriter) -> None:
     stream.commit()
 
 
-def _nested_aborted(w: CaseWriter) -> None:
+@_aborts(
+    "nested-aborted", "reorderbuffer.c: aborts of subtransactions come one by one, inner ones first; " + _SUB_ABORT
+)
+def nested_aborted(w: CaseWriter) -> None:
+    """Discard a subtransaction and those in it, whose aborts come one by one, the inner ones first."""
     orders, stream, outer, inner = w.orders(), w.stream(), w.xid(), w.xid()
     stream.segment(orders.insert({"id": 1, "note": "kept"}))
     stream.segment(orders.insert({"id": 2, "note": "outer"}), sub=outer)
@@ -307,7 +333,9 @@ def _nested_aborted(w: CaseWriter) -> None:
     stream.commit()
 
 
-def _inner_aborted(w: CaseWriter) -> None:
+@_aborts("inner-aborted")
+def inner_aborted(w: CaseWriter) -> None:
+    """Discard an inner subtransaction alone, and report those around it."""
     orders, stream, outer, inner = w.orders(), w.stream(), w.xid(), w.xid()
     stream.segment(orders.insert({"id": 1, "note": "outer"}), sub=outer)
     stream.segment(orders.insert({"id": 2, "note": "inner"}), sub=inner)
@@ -316,7 +344,9 @@ def _inner_aborted(w: CaseWriter) -> None:
     stream.commit()
 
 
-def _all_of_it_aborted(w: CaseWriter) -> None:
+@_aborts("everything-aborted")
+def all_of_it_aborted(w: CaseWriter) -> None:
+    """Take a transaction that commits after all its subtransactions were rolled back: nothing is left of it."""
     orders, stream, first, second = w.orders(), w.stream(), w.xid(), w.xid()
     stream.segment(orders.insert({"id": 1, "note": "lost"}), sub=first)
     stream.abort(first)
@@ -325,7 +355,12 @@ def _all_of_it_aborted(w: CaseWriter) -> None:
     stream.commit()
 
 
-def _unseen_subtransaction_aborted(w: CaseWriter) -> None:
+@_aborts(
+    "unseen-subtransaction-aborted",
+    "worker.c stream_abort_internal(): a subtransaction that has sent nothing is not found, and nothing is done",
+)
+def unseen_subtransaction_aborted(w: CaseWriter) -> None:
+    """Ignore the abort of a subtransaction that has sent nothing."""
     orders, stream = w.orders(), w.stream()
     stream.segment(orders.insert({"id": 1, "note": "kept"}))
     stream.abort(w.xid())
@@ -333,18 +368,22 @@ def _unseen_subtransaction_aborted(w: CaseWriter) -> None:
     stream.commit()
 
 
-def _altered_and_aborted(w: CaseWriter) -> None:
+@_aborts("altered-and-aborted", _RELATION)
+def altered_and_aborted(w: CaseWriter) -> None:
+    """Read a table by its former Relation, which is sent again, after a transaction that altered it is rolled back."""
     orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}))
     wider = w.alter(orders, columns={"extra": "text", "id": "int4", "note": "text"})
-    lost: OpenStream = w.stream()
+    lost = w.stream()
     lost.segment(wider.insert({"extra": "x", "id": 2, "note": "lost"}))
     lost.abort()
     w.describe(orders)
     w.commit(orders.insert({"id": 3, "note": "three"}))
 
 
-def _same_sub_xid_twice(w: CaseWriter) -> None:
+@_aborts("of-two-streams")
+def same_sub_xid_twice(w: CaseWriter) -> None:
+    """Discard a subtransaction of one of two streamed transactions."""
     orders, one, two, sub = w.orders(), w.stream(), w.stream(), w.xid()
     one.segment(orders.insert({"id": 1, "note": "kept"}), sub=sub)
     two.segment(orders.insert({"id": 2, "note": "kept"}))
@@ -353,71 +392,6 @@ def _same_sub_xid_twice(w: CaseWriter) -> None:
     two.segment(orders.insert({"id": 3, "note": "lost"}), sub=other)
     two.abort(other)
     two.commit()
-
-
-_ABORTS = {
-    "aborted": (_aborted, _ABORT, "Report nothing of a streamed transaction that is rolled back."),
-    "one-of-two-aborted": (
-        _one_of_two_aborted,
-        _ABORT,
-        "Discard a transaction that is rolled back, and nothing of one that is streamed at the same time.",
-    ),
-    "subtransaction-aborted": (
-        _subtransaction_aborted,
-        _SUB_ABORT,
-        "Discard the changes of a subtransaction that is rolled back, and report the rest of its transaction.",
-    ),
-    "subtransaction-aborted-last": (
-        _subtransaction_aborted_last,
-        _SUB_ABORT,
-        "Discard the changes of a subtransaction that is rolled back, where they share a segment with others.",
-    ),
-    "every-other-aborted": (
-        _one_of_several_aborted,
-        _SUB_ABORT,
-        "Discard exactly the changes of those subtransactions that are rolled back.",
-    ),
-    "nested-aborted": (
-        _nested_aborted,
-        "reorderbuffer.c: aborts of subtransactions come one by one, inner ones first; " + _SUB_ABORT,
-        "Discard a subtransaction and those in it, whose aborts come one by one, the inner ones first.",
-    ),
-    "inner-aborted": (
-        _inner_aborted,
-        _SUB_ABORT,
-        "Discard an inner subtransaction alone, and report those around it.",
-    ),
-    "everything-aborted": (
-        _all_of_it_aborted,
-        _SUB_ABORT,
-        "Take a transaction that commits after all its subtransactions were rolled back: nothing is left of it.",
-    ),
-    "unseen-subtransaction-aborted": (
-        _unseen_subtransaction_aborted,
-        "worker.c stream_abort_internal(): a subtransaction that has sent nothing is not found, and nothing is done",
-        "Ignore the abort of a subtransaction that has sent nothing.",
-    ),
-    "altered-and-aborted": (
-        _altered_and_aborted,
-        _RELATION,
-        "Read a table by its former Relation, which is sent again, after a transaction that altered it is rolled back.",
-    ),
-    "of-two-streams": (
-        _same_sub_xid_twice,
-        _SUB_ABORT,
-        "Discard a subtransaction of one of two streamed transactions.",
-    ),
-}
-"""The cases with aborts: what writes them, the reason, and the demand."""
-
-
-def _add_aborts(group: CaseGroup, needs: Needs) -> None:
-    for name, (write, reason, demand) in _ABORTS.items():
-        group.add(name, MUST, reason, demand, write, needs=needs)
-
-
-_add_aborts(STREAMS, STREAMED_ON)
-_add_aborts(PARALLEL_GROUP, PARALLEL)
 
 
 @PARALLEL_GROUP.case(
