@@ -39,32 +39,38 @@ class CaseGroup:
         return iter(self._cases)
 
     def case(
-        self, name: str, level: Level, reason: str, *, needs: Needs | None = None, server: CaseServer | None = None
+        self,
+        name: str,
+        reason: str,
+        *,
+        level: Level = Level.MUST,
+        needs: Needs | None = None,
+        server: CaseServer | None = None,
     ) -> Callable[[Callable[[CaseWriter], None]], ConformanceCase]:
         """Return a decorator of a function that writes a case.
 
         Args:
             name: The second part of its name.
-            level: How much it demands.
             reason: Where its demand follows from.
+            level: How much it demands.
             needs: The options that it is about; by default any.
             server: The server that its publisher stands for; by default PostgreSQL 18.
         """
 
         def decorate(write: Callable[[CaseWriter], None]) -> ConformanceCase:
             demand = " ".join((inspect.getdoc(write) or "").split())
-            return self.add(name, level, reason, demand, write, needs=needs, server=server)
+            return self.add(name, reason, demand, write, level=level, needs=needs, server=server)
 
         return decorate
 
     def add(
         self,
         name: str,
-        level: Level,
         reason: str,
         demand: str,
         write: Callable[[CaseWriter], None],
         *,
+        level: Level = Level.MUST,
         needs: Needs | None = None,
         server: CaseServer | None = None,
     ) -> ConformanceCase:
@@ -72,10 +78,10 @@ class CaseGroup:
 
         Args:
             name: As of ``case``; likewise the others.
-            level: How much it demands.
             reason: Where its demand follows from.
             demand: What a client must do.
             write: Writes it.
+            level: How much it demands.
             needs: The options that it is about.
             server: The server that its publisher stands for.
         """

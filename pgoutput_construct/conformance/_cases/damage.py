@@ -18,7 +18,6 @@ __all__ = ["DAMAGE", "VERSIONS"]
 
 DAMAGE = CaseGroup("damage", "Damaged and hostile bytes")
 VERSIONS = CaseGroup("versions", "What a client does not know")
-MUST, SHOULD = Level.MUST, Level.SHOULD
 _SHORT: Final = "pqformat.c pq_getmsgint(), pq_copymsgbytes(): insufficient data left in message"
 _MEBIBYTES: Final = 256 << 20
 """What a client may need of memory for a message of a few bytes: a lot, but not what a length in it claims."""
@@ -218,7 +217,7 @@ def _add_damaged(name: str, damage: _Damage, reason: str, what: str) -> None:
         w.memory = _MEBIBYTES
         w.refuse(table.insert({"id": 5, "note": "of the same transaction"}), damaged=damage(table))
 
-    DAMAGE.add(name, MUST, reason, f"Refuse {what}; report nothing of its transaction, and nothing after it.", write)
+    DAMAGE.add(name, reason, f"Refuse {what}; report nothing of its transaction, and nothing after it.", write)
 
 
 for _name, _each in _DAMAGED.items():
@@ -231,7 +230,7 @@ def _streams(name: str, reason: str, what: str, needs: Needs, write: Callable[[C
         write(w, table)
         w.outcome = Outcome.REFUSED
 
-    DAMAGE.add(name, MUST, reason, f"Refuse {what}; report nothing of it, and nothing after it.", play, needs=needs)
+    DAMAGE.add(name, reason, f"Refuse {what}; report nothing of it, and nothing after it.", play, needs=needs)
 
 
 def _stream_start_twice(w: CaseWriter, table: FakeTable) -> None:
@@ -344,7 +343,7 @@ def _refused_bytes(name: str, reason: str, what: str, step: SendCopyData | SendB
         w.commit(table.insert({"id": 5, "note": "after it"}))
         w.unexpect()
 
-    DAMAGE.add(name, MUST, reason, f"Refuse {what}, and report nothing after it.", write)
+    DAMAGE.add(name, reason, f"Refuse {what}, and report nothing after it.", write)
 
 
 _refused_bytes(
@@ -373,7 +372,9 @@ _refused_bytes(
 )
 
 
-@VERSIONS.case("other-frame", SHOULD, "worker.c LogicalRepApplyLoop(): other message types are purposefully ignored")
+@VERSIONS.case(
+    "other-frame", "worker.c LogicalRepApplyLoop(): other message types are purposefully ignored", level=Level.SHOULD
+)
 def other_frame(w: CaseWriter) -> None:
     """Ignore a frame that is neither XLogData nor a keepalive: the status of the primary, which PostgreSQL 19 has."""
     orders = w.orders()
@@ -385,14 +386,14 @@ def other_frame(w: CaseWriter) -> None:
 _UNKNOWN: Final = "worker.c apply_dispatch(): invalid logical replication message type"
 
 
-@VERSIONS.case("unknown-message", MUST, _UNKNOWN)
+@VERSIONS.case("unknown-message", _UNKNOWN)
 def unknown_message(w: CaseWriter) -> None:
     """Refuse a message of a type that one does not know: it may mean a change; report nothing after it."""
     table = _begun(w)
     w.refuse(table.insert({"id": 5, "note": "five"}), damaged=b"Z" + _insert(table)[1:])
 
 
-@VERSIONS.case("unknown-message-between-transactions", MUST, _UNKNOWN)
+@VERSIONS.case("unknown-message-between-transactions", _UNKNOWN)
 def unknown_message_between_transactions(w: CaseWriter) -> None:
     """Refuse a message of an unknown type between two transactions, and report nothing after it."""
     table = _begun(w)
@@ -403,7 +404,7 @@ def unknown_message_between_transactions(w: CaseWriter) -> None:
     w.outcome = Outcome.REFUSED
 
 
-@VERSIONS.case("unknown-message-in-a-stream", MUST, _UNKNOWN, needs=STREAMED)
+@VERSIONS.case("unknown-message-in-a-stream", _UNKNOWN, needs=STREAMED)
 def unknown_message_in_a_stream(w: CaseWriter) -> None:
     """Refuse a message of an unknown type in a streamed transaction, and report nothing of that."""
     table = _begun(w)

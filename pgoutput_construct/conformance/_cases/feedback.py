@@ -15,13 +15,12 @@ from pgoutput_construct.conformance.steps import (
 __all__ = ["GROUP"]
 
 GROUP = CaseGroup("feedback", "Keepalives and feedback")
-MUST, SHOULD = Level.MUST, Level.SHOULD
 _ASKED = "protocol-replication: 1 means to reply as soon as possible; worker.c LogicalRepApplyLoop()"
 _STORED = "protocol-replication: the WAL up to the confirmed LSN may be removed; worker.c get_flush_position()"
 _QUIET = "worker.c send_feedback(): with nothing left to flush, the keepalive's LSN is confirmed"
 
 
-@GROUP.case("asked", MUST, _ASKED)
+@GROUP.case("asked", _ASKED)
 def asked(w: CaseWriter) -> None:
     """Send a status at once when a keepalive asks for one: a server disconnects a client that does not."""
     w.commit(w.orders().insert({"id": 1, "note": "one"}))
@@ -31,7 +30,7 @@ def asked(w: CaseWriter) -> None:
         w.add(ExpectReply())
 
 
-@GROUP.case("asked-at-the-start", MUST, _ASKED)
+@GROUP.case("asked-at-the-start", _ASKED)
 def asked_at_the_start(w: CaseWriter) -> None:
     """Send a status when a keepalive asks for one before anything else has come."""
     w.keepalive(reply_requested=True)
@@ -39,7 +38,7 @@ def asked_at_the_start(w: CaseWriter) -> None:
     w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
-@GROUP.case("asked-in-a-transaction", MUST, f"{_ASKED}; walsender.c WalSndUpdateProgress()")
+@GROUP.case("asked-in-a-transaction", f"{_ASKED}; walsender.c WalSndUpdateProgress()")
 def asked_in_a_transaction(w: CaseWriter) -> None:
     """Send a status when a keepalive asks for one between the changes of a transaction, which may take long."""
     orders = w.orders()
@@ -48,7 +47,7 @@ def asked_in_a_transaction(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 1, "note": "one"}), *steps)
 
 
-@GROUP.case("asked-in-a-stream", MUST, _ASKED, needs=STREAMED)
+@GROUP.case("asked-in-a-stream", _ASKED, needs=STREAMED)
 def asked_in_a_stream(w: CaseWriter) -> None:
     """Send a status when a keepalive asks for one inside a streamed segment, and between two."""
     orders, stream = w.orders(), w.stream()
@@ -58,7 +57,7 @@ def asked_in_a_stream(w: CaseWriter) -> None:
     stream.commit()
 
 
-@GROUP.case("storm", MUST, "walsender.c WalSndKeepaliveIfNecessary(): as many as the server wants to send")
+@GROUP.case("storm", "walsender.c WalSndKeepaliveIfNecessary(): as many as the server wants to send")
 def storm(w: CaseWriter) -> None:
     """Take a thousand keepalives in a row, some within a transaction."""
     orders = w.orders()
@@ -69,7 +68,7 @@ def storm(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 2, "note": "two"}), *[alive] * 100, orders.insert({"id": 3, "note": "three"}))
 
 
-@GROUP.case("confirms-what-is-stored", MUST, f"{_STORED}; protocol-replication: only flush moves a slot")
+@GROUP.case("confirms-what-is-stored", f"{_STORED}; protocol-replication: only flush moves a slot")
 def confirms_what_is_stored(w: CaseWriter) -> None:
     """Confirm a transaction once it is stored, by the LSN of its end, in the status that a keepalive asks for at the
     latest: otherwise the server retains WAL without limit."""
@@ -83,7 +82,7 @@ def confirms_what_is_stored(w: CaseWriter) -> None:
     w.add(ExpectConfirmed(end))
 
 
-@GROUP.case("confirms-nothing-else", MUST, _STORED)
+@GROUP.case("confirms-nothing-else", _STORED)
 def confirms_nothing_else(w: CaseWriter) -> None:
     """Confirm no transaction before it is stored, whatever statuses are asked for while many come."""
     orders = w.orders()
@@ -94,7 +93,7 @@ def confirms_nothing_else(w: CaseWriter) -> None:
     w.add(ExpectReply())
 
 
-@GROUP.case("open-transaction", MUST, f"{_STORED}; worker.c send_feedback()")
+@GROUP.case("open-transaction", f"{_STORED}; worker.c send_feedback()")
 def open_transaction(w: CaseWriter) -> None:
     """Confirm nothing of a transaction that is still coming: if the connection is lost, it comes again as a whole."""
     orders = w.orders()
@@ -105,7 +104,7 @@ def open_transaction(w: CaseWriter) -> None:
     w.commit(*changes[:2], alive, ExpectReply(), ExpectHeld(1, 0.1), *changes[2:], alive, ExpectReply())
 
 
-@GROUP.case("open-stream", MUST, f"{_STORED}; SnapBuildXactNeedsSkip()", needs=STREAMED)
+@GROUP.case("open-stream", f"{_STORED}; SnapBuildXactNeedsSkip()", needs=STREAMED)
 def open_stream(w: CaseWriter) -> None:
     """Confirm what others have committed meanwhile, and nothing beyond it, while a streamed transaction is open."""
     orders, stream = w.orders(), w.stream()
@@ -124,7 +123,7 @@ def open_stream(w: CaseWriter) -> None:
     w.add(ExpectConfirmed(end))
 
 
-@GROUP.case("streams-are-confirmed", MUST, f"{_STORED}; worker.c store_flush_position()", needs=STREAMED)
+@GROUP.case("streams-are-confirmed", f"{_STORED}; worker.c store_flush_position()", needs=STREAMED)
 def streams_are_confirmed(w: CaseWriter) -> None:
     """Confirm a streamed transaction by the LSN of the end of its Stream Commit, once it is stored."""
     orders = w.orders()
@@ -137,7 +136,7 @@ def streams_are_confirmed(w: CaseWriter) -> None:
     w.add(ExpectConfirmed(end))
 
 
-@GROUP.case("keepalive-ahead", MUST, f"{_STORED}; {_QUIET}")
+@GROUP.case("keepalive-ahead", f"{_STORED}; {_QUIET}")
 def keepalive_ahead(w: CaseWriter) -> None:
     """Confirm the LSN of a keepalive only once everything before it is stored, however fast it follows."""
     orders = w.orders()
@@ -148,7 +147,7 @@ def keepalive_ahead(w: CaseWriter) -> None:
         w.keepalive(reply_requested=True)
 
 
-@GROUP.case("quiet-database", SHOULD, _QUIET)
+@GROUP.case("quiet-database", _QUIET, level=Level.SHOULD)
 def quiet_database(w: CaseWriter) -> None:
     """Confirm the LSN of a keepalive when there is nothing to store: otherwise the slot of a quiet database retains the
     WAL of all others."""
@@ -163,7 +162,7 @@ def quiet_database(w: CaseWriter) -> None:
     w.add(ExpectConfirmed(end))
 
 
-@GROUP.case("quiet-from-the-start", SHOULD, _QUIET)
+@GROUP.case("quiet-from-the-start", _QUIET, level=Level.SHOULD)
 def quiet_from_the_start(w: CaseWriter) -> None:
     """Confirm the LSN of a keepalive also before the first transaction has come."""
     for _ in range(1000):
@@ -175,7 +174,7 @@ def quiet_from_the_start(w: CaseWriter) -> None:
     w.add(ExpectConfirmed(end))
 
 
-@GROUP.case("slow-consumer", SHOULD, "runtime-config-replication: wal_sender_timeout ends a silent client")
+@GROUP.case("slow-consumer", "runtime-config-replication: wal_sender_timeout ends a silent client", level=Level.SHOULD)
 def slow_consumer(w: CaseWriter) -> None:
     """Send statuses also while whoever takes the changes is slow: otherwise the server disconnects, and sends
     everything again."""
@@ -186,7 +185,7 @@ def slow_consumer(w: CaseWriter) -> None:
     w.add(ExpectReply(4.0))
 
 
-@GROUP.case("long-transaction", MUST, f"{_ASKED}; runtime-config-replication: wal_sender_timeout")
+@GROUP.case("long-transaction", f"{_ASKED}; runtime-config-replication: wal_sender_timeout")
 def long_transaction(w: CaseWriter) -> None:
     """Stay connected through a transaction that takes longer than the server's timeout, as keepalives come."""
     orders, alive = w.orders(), SendKeepalive(w.lsn, True)

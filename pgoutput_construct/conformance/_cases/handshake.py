@@ -10,7 +10,6 @@ from pgoutput_construct.wire.connection_messages import NoticeField, NoticeRespo
 __all__ = ["GROUP"]
 
 GROUP = CaseGroup("handshake", "Handshake and options")
-MUST, SHOULD = Level.MUST, Level.SHOULD
 _ASYNCHRONOUS = "protocol-flow: asynchronous operations, at any time"
 _OLDER = "protocol-logical-replication: proto_version; libpqwalreceiver.c asks by the server's version"
 
@@ -22,25 +21,25 @@ def _notice(text: str) -> bytes:
     return built.replace(b"Rof a later version", b"zof a later version")
 
 
-@GROUP.case("trust", MUST, "protocol-flow: AuthenticationOk")
+@GROUP.case("trust", "protocol-flow: AuthenticationOk")
 def trust(w: CaseWriter) -> None:
     """Connect without being asked for a password."""
     w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
-@GROUP.case("password", MUST, "protocol-flow: AuthenticationCleartextPassword", server=CaseServer(method="password"))
+@GROUP.case("password", "protocol-flow: AuthenticationCleartextPassword", server=CaseServer(method="password"))
 def password(w: CaseWriter) -> None:
     """Log in with a password that is asked for in clear text."""
     w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
-@GROUP.case("scram", MUST, "sasl-authentication: SCRAM-SHA-256", server=CaseServer(method="scram-sha-256"))
+@GROUP.case("scram", "sasl-authentication: SCRAM-SHA-256", server=CaseServer(method="scram-sha-256"))
 def scram(w: CaseWriter) -> None:
     """Log in with SCRAM-SHA-256, PostgreSQL's default."""
     w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
-@GROUP.case("byte-by-byte", MUST, "protocol-overview: messages on a stream of bytes", server=CaseServer(split=1))
+@GROUP.case("byte-by-byte", "protocol-overview: messages on a stream of bytes", server=CaseServer(split=1))
 def byte_by_byte(w: CaseWriter) -> None:
     """Take bytes one by one, from the first one on: a message is as long as its length says, not as a segment."""
     w.commit(w.orders().insert({"id": 1, "note": "one"}))
@@ -48,7 +47,6 @@ def byte_by_byte(w: CaseWriter) -> None:
 
 @GROUP.case(
     "greetings",
-    MUST,
     f"{_ASYNCHRONOUS}; protocol-flow: start-up",
     server=CaseServer(
         greeting=build_connection(ParameterStatus("a_new_setting", "of a later version")) + _notice("take care")
@@ -59,14 +57,14 @@ def greetings(w: CaseWriter) -> None:
     w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
-@GROUP.case("notice-in-stream", MUST, f"{_ASYNCHRONOUS}; fe-protocol3.c getCopyDataMessage()")
+@GROUP.case("notice-in-stream", f"{_ASYNCHRONOUS}; fe-protocol3.c getCopyDataMessage()")
 def notice_in_stream(w: CaseWriter) -> None:
     """Take a notice between the messages of a stream, such as the one about a publication that does not exist."""
     orders, notice = w.orders(), SendBytes(_notice('skipped loading publication "suite"'))
     w.commit(orders.insert({"id": 1, "note": "one"}), notice, orders.insert({"id": 2, "note": "two"}))
 
 
-@GROUP.case("setting-in-stream", MUST, f"{_ASYNCHRONOUS}; fe-protocol3.c getCopyDataMessage()")
+@GROUP.case("setting-in-stream", f"{_ASYNCHRONOUS}; fe-protocol3.c getCopyDataMessage()")
 def setting_in_stream(w: CaseWriter) -> None:
     """Take a ParameterStatus between the messages of a stream: the server has reloaded its configuration."""
     orders, status = w.orders(), SendBytes(build_connection(ParameterStatus("TimeZone", "Europe/Oslo")))
@@ -77,8 +75,8 @@ def setting_in_stream(w: CaseWriter) -> None:
 
 @GROUP.case(
     "odd-publication",
-    SHOULD,
     "protocol-logical-replication: publication_names are identifiers, quoted as needed; libpqwalreceiver.c",
+    level=Level.SHOULD,
     server=CaseServer(publication='The "odd" one, too'),
 )
 def odd_publication(w: CaseWriter) -> None:
@@ -88,7 +86,6 @@ def odd_publication(w: CaseWriter) -> None:
 
 @GROUP.case(
     "refused",
-    MUST,
     "protocol-error-fields; worker.c: the error ends the worker, and is logged",
     server=CaseServer(start_refusals=(("42704", 'publication "suite" does not exist'),) * 100),
 )
@@ -99,7 +96,6 @@ def refused(w: CaseWriter) -> None:
 
 @GROUP.case(
     "login-refused",
-    MUST,
     "errcodes-appendix 28P01; libpqwalreceiver.c libpqrcv_connect()",
     server=CaseServer(refusals=(("28P01", 'password authentication failed for user "suite"'),) * 100),
 )
@@ -116,7 +112,7 @@ def _older(version: int, what: str) -> None:
 
     demand = f"Follow PostgreSQL {version}, {what}: ask for no more than it has."
     server = CaseServer(version=version * 10000 + 5)
-    GROUP.add(f"server-{version}", SHOULD, _OLDER, demand, write, server=server)
+    GROUP.add(f"server-{version}", _OLDER, demand, write, level=Level.SHOULD, server=server)
 
 
 _older(14, "which knows protocol versions 1 and 2")

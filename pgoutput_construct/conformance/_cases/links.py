@@ -11,13 +11,12 @@ __all__ = ["LINKS", "SIZES"]
 
 LINKS = CaseGroup("links", "Slow, silent and half-open links")
 SIZES = CaseGroup("sizes", "Large values, transactions and catalogs")
-MUST, SHOULD = Level.MUST, Level.SHOULD
 _BYTES = "protocol-overview: messages on a stream of bytes; fe-misc.c pqReadData()"
 _SILENCE = "runtime-config-replication: wal_receiver_timeout; worker.c LogicalRepApplyLoop()"
 _LENGTH = "protocol-message-formats: Int32 length; libpq takes messages of up to a gigabyte"
 
 
-@LINKS.case("in-pieces", MUST, _BYTES)
+@LINKS.case("in-pieces", _BYTES)
 def in_pieces(w: CaseWriter) -> None:
     """Take messages in pieces of 7 bytes, several of which make one, and later two in one segment."""
     orders = w.orders()
@@ -29,7 +28,7 @@ def in_pieces(w: CaseWriter) -> None:
     w.add(SplitWrites(0))
 
 
-@LINKS.case("byte-by-byte", MUST, _BYTES, needs=STREAMED)
+@LINKS.case("byte-by-byte", _BYTES, needs=STREAMED)
 def byte_by_byte(w: CaseWriter) -> None:
     """Take a streamed transaction byte by byte."""
     orders = w.orders()
@@ -39,7 +38,7 @@ def byte_by_byte(w: CaseWriter) -> None:
     w.add(SplitWrites(0))
 
 
-@LINKS.case("silence", MUST, _SILENCE)
+@LINKS.case("silence", _SILENCE)
 def silence(w: CaseWriter) -> None:
     """Take up a stream again on which nothing came for less than the timeout."""
     orders = w.orders()
@@ -48,7 +47,7 @@ def silence(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 2, "note": "two"}), StaySilent(0.8), orders.insert({"id": 3, "note": "three"}))
 
 
-@LINKS.case("pause-within-a-message", MUST, _BYTES)
+@LINKS.case("pause-within-a-message", _BYTES)
 def pause_within_a_message(w: CaseWriter) -> None:
     """Wait for the rest of a message of which only a part has come."""
     orders = w.orders()
@@ -58,7 +57,12 @@ def pause_within_a_message(w: CaseWriter) -> None:
     w.commit(first, StaySilent(0.4), rest, expects=[orders.insert({"id": 2, "note": "slow"})])
 
 
-@LINKS.case("half-open", SHOULD, f"{_SILENCE}: a silent connection is lost", server=CaseServer(wal_sender_timeout=2.0))
+@LINKS.case(
+    "half-open",
+    f"{_SILENCE}: a silent connection is lost",
+    level=Level.SHOULD,
+    server=CaseServer(wal_sender_timeout=2.0),
+)
 def half_open(w: CaseWriter) -> None:
     """Take a connection for lost on which nothing comes for longer than the timeout, though it is not closed, and
     connect again."""
@@ -68,7 +72,7 @@ def half_open(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 2, "note": "two"}))
 
 
-@LINKS.case("burst", MUST, "walsender.c XLogSendLogical(): as fast as the client reads")
+@LINKS.case("burst", "walsender.c XLogSendLogical(): as fast as the client reads")
 def burst(w: CaseWriter) -> None:
     """Take 1,000 small transactions that come at once."""
     orders = w.orders()
@@ -76,13 +80,13 @@ def burst(w: CaseWriter) -> None:
         w.commit(orders.insert({"id": number, "note": "small"}))
 
 
-@SIZES.case("large-value", MUST, f"{_LENGTH}; storage-toast: values of up to a gigabyte")
+@SIZES.case("large-value", f"{_LENGTH}; storage-toast: values of up to a gigabyte")
 def large_value(w: CaseWriter) -> None:
     """Take a value of 4 megabytes."""
     w.commit(w.orders().insert({"id": 1, "note": "0123456789abcdef" * (1 << 18)}))
 
 
-@SIZES.case("large-rows", MUST, _LENGTH)
+@SIZES.case("large-rows", _LENGTH)
 def large_rows(w: CaseWriter) -> None:
     """Take rows of several large values, old and new."""
     table = w.table("documents", {"a": "text", "b": "text", "c": "text"})
@@ -90,7 +94,7 @@ def large_rows(w: CaseWriter) -> None:
     w.commit(table.insert(row), table.update({**row, "a": "x"}, row), table.delete({**row, "a": "x"}))
 
 
-@SIZES.case("many-columns", MUST, "limits: 1,600 columns")
+@SIZES.case("many-columns", "limits: 1,600 columns")
 def many_columns(w: CaseWriter) -> None:
     """Take a table of 1,600 columns."""
     columns = {"id": "int4", **{f"column_{number}": "int4" for number in range(1, 1600)}}
@@ -99,7 +103,7 @@ def many_columns(w: CaseWriter) -> None:
     w.commit(table.update({"id": 1, **{name: 7 for name in columns if name.endswith("5")}}))
 
 
-@SIZES.case("long-transaction", MUST, "worker.c apply_handle_commit(): a transaction may be of any length")
+@SIZES.case("long-transaction", "worker.c apply_handle_commit(): a transaction may be of any length")
 def long_transaction(w: CaseWriter) -> None:
     """Take a transaction of 5,000 changes, with keepalives in it."""
     orders, alive = w.orders(), SendKeepalive(w.lsn)
@@ -107,7 +111,7 @@ def long_transaction(w: CaseWriter) -> None:
     w.commit(*items[:2000], alive, *items[2000:4000], alive, *items[4000:])
 
 
-@SIZES.case("long-stream", MUST, "reorderbuffer.c: what exceeds logical_decoding_work_mem is streamed", needs=STREAMED)
+@SIZES.case("long-stream", "reorderbuffer.c: what exceeds logical_decoding_work_mem is streamed", needs=STREAMED)
 def long_stream(w: CaseWriter) -> None:
     """Take a streamed transaction of 5,000 changes in 50 segments."""
     orders, stream = w.orders(), w.stream()
@@ -116,7 +120,7 @@ def long_stream(w: CaseWriter) -> None:
     stream.commit()
 
 
-@SIZES.case("many-subtransactions", MUST, "worker.c subxact_info_add(), stream_abort_internal()", needs=STREAMED)
+@SIZES.case("many-subtransactions", "worker.c subxact_info_add(), stream_abort_internal()", needs=STREAMED)
 def many_subtransactions(w: CaseWriter) -> None:
     """Take a streamed transaction of 500 subtransactions, of which every third is rolled back."""
     orders, stream = w.orders(), w.stream()
@@ -128,7 +132,7 @@ def many_subtransactions(w: CaseWriter) -> None:
     stream.commit()
 
 
-@SIZES.case("ten-thousand-relations", MUST, "relation.c LogicalRepRelMap: a hash table of any size")
+@SIZES.case("ten-thousand-relations", "relation.c LogicalRepRelMap: a hash table of any size")
 def ten_thousand_relations(w: CaseWriter) -> None:
     """Take the Relations of 10,000 tables, and know each when its changes come."""
     used = [w.table(f"table_{number}", {"id": "int4", "note": "text"}, key=["id"]) for number in range(20)]
@@ -142,7 +146,7 @@ def ten_thousand_relations(w: CaseWriter) -> None:
     w.commit(*(table.update({"id": 1, "note": "again"}) for table in reversed(used)))
 
 
-@SIZES.case("large-message", MUST, _LENGTH, needs=MESSAGES)
+@SIZES.case("large-message", _LENGTH, needs=MESSAGES)
 def large_message(w: CaseWriter) -> None:
     """Take a logical message of 2 megabytes."""
     w.message("large", b"0123456789abcdef" * (1 << 17))

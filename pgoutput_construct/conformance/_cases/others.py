@@ -2,7 +2,6 @@
 
 from pgoutput_construct.conformance.case_group import MESSAGES, CaseGroup
 from pgoutput_construct.conformance.case_writer import CaseWriter
-from pgoutput_construct.conformance.conformance_case import Level
 from pgoutput_construct.testing.fake_tables import Change
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import TruncateOptions
@@ -13,13 +12,12 @@ __all__ = ["MESSAGE_GROUP", "ORIGINS", "TRUNCATES"]
 TRUNCATES = CaseGroup("truncate", "Truncates")
 ORIGINS = CaseGroup("origins", "Replication origins")
 MESSAGE_GROUP = CaseGroup("messages", "Logical messages")
-MUST = Level.MUST
 _TRUNCATE = "worker.c apply_handle_truncate(); protocol-logicalrep-message-formats-Truncate"
 _ORIGIN = "worker.c apply_handle_origin(); protocol-logicalrep-message-formats-Origin"
 _MESSAGE = "protocol-logicalrep-message-formats-Message; logicaldecoding-output-plugin-message"
 
 
-@TRUNCATES.case("one-table", MUST, _TRUNCATE)
+@TRUNCATES.case("one-table", _TRUNCATE)
 def one_table(w: CaseWriter) -> None:
     """Report a truncate of a table."""
     orders = w.orders()
@@ -28,7 +26,7 @@ def one_table(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 1, "note": "again"}))
 
 
-@TRUNCATES.case("several-tables", MUST, f"{_TRUNCATE}: the OIDs are repeated")
+@TRUNCATES.case("several-tables", f"{_TRUNCATE}: the OIDs are repeated")
 def several_tables(w: CaseWriter) -> None:
     """Report each table of a truncate, in any order."""
     orders, pairs = w.orders(), w.table("pairs", {"a": "int4"}, key=["a"])
@@ -37,7 +35,7 @@ def several_tables(w: CaseWriter) -> None:
     w.commit(orders.truncate(pairs, third))
 
 
-@TRUNCATES.case("among-changes", MUST, "worker.c apply_dispatch(): changes are applied in their order")
+@TRUNCATES.case("among-changes", "worker.c apply_dispatch(): changes are applied in their order")
 def among_changes(w: CaseWriter) -> None:
     """Keep a truncate at its place between the changes of its transaction."""
     orders = w.orders()
@@ -49,7 +47,7 @@ def among_changes(w: CaseWriter) -> None:
     )
 
 
-@TRUNCATES.case("restart-identity", MUST, f"{_TRUNCATE}: option 2, RESTART IDENTITY")
+@TRUNCATES.case("restart-identity", f"{_TRUNCATE}: option 2, RESTART IDENTITY")
 def restart_identity(w: CaseWriter) -> None:
     """Take a truncate with RESTART IDENTITY."""
     orders = w.orders()
@@ -57,7 +55,7 @@ def restart_identity(w: CaseWriter) -> None:
     w.commit(orders.truncate(restart_identity=True))
 
 
-@TRUNCATES.case("cascade", MUST, f"{_TRUNCATE}: option 1, CASCADE")
+@TRUNCATES.case("cascade", f"{_TRUNCATE}: option 1, CASCADE")
 def cascade(w: CaseWriter) -> None:
     """Take a truncate with CASCADE, and with both options."""
     orders, options = w.orders(), TruncateOptions
@@ -66,7 +64,7 @@ def cascade(w: CaseWriter) -> None:
         w.commit(Change(orders, m.Truncate(options=int(each), relation_oids=(orders.oid,))))
 
 
-@ORIGINS.case("of-a-transaction", MUST, _ORIGIN)
+@ORIGINS.case("of-a-transaction", _ORIGIN)
 def of_a_transaction(w: CaseWriter) -> None:
     """Take the Origin after a Begin."""
     orders = w.orders()
@@ -75,7 +73,7 @@ def of_a_transaction(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 3, "note": "here again"}))
 
 
-@ORIGINS.case("names", MUST, f"{_ORIGIN}; origin.c replorigin_create(): any text of up to 512 bytes")
+@ORIGINS.case("names", f"{_ORIGIN}; origin.c replorigin_create(): any text of up to 512 bytes")
 def origin_names(w: CaseWriter) -> None:
     """Take names of origins with spaces, letters beyond ASCII, and of 512 bytes."""
     orders = w.orders()
@@ -83,7 +81,7 @@ def origin_names(w: CaseWriter) -> None:
         w.commit(orders.insert({"id": number, "note": "far"}), origin=name)
 
 
-@ORIGINS.case("without-changes", MUST, "pgoutput.c pgoutput_begin_txn(): up to PostgreSQL 14 nothing need follow")
+@ORIGINS.case("without-changes", "pgoutput.c pgoutput_begin_txn(): up to PostgreSQL 14 nothing need follow")
 def without_changes(w: CaseWriter) -> None:
     """Take an Origin in a transaction without changes."""
     orders = w.orders()
@@ -91,7 +89,7 @@ def without_changes(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 1, "note": "one"}))
 
 
-@MESSAGE_GROUP.case("transactional", MUST, _MESSAGE, needs=MESSAGES)
+@MESSAGE_GROUP.case("transactional", _MESSAGE, needs=MESSAGES)
 def transactional(w: CaseWriter) -> None:
     """Report a transactional message at its place among the changes of its transaction."""
     orders, unit = w.orders(), w.unit()
@@ -104,7 +102,7 @@ def transactional(w: CaseWriter) -> None:
     w.expect(unit, changes)
 
 
-@MESSAGE_GROUP.case("alone", MUST, _MESSAGE, needs=MESSAGES)
+@MESSAGE_GROUP.case("alone", _MESSAGE, needs=MESSAGES)
 def alone(w: CaseWriter) -> None:
     """Report the transactional messages of a transaction without other changes."""
     unit = w.unit()
@@ -117,7 +115,7 @@ def alone(w: CaseWriter) -> None:
     w.expect(unit, changes)
 
 
-@MESSAGE_GROUP.case("not-transactional", MUST, f"{_MESSAGE}; decode.c logicalmsg_decode()", needs=MESSAGES)
+@MESSAGE_GROUP.case("not-transactional", f"{_MESSAGE}; decode.c logicalmsg_decode()", needs=MESSAGES)
 def not_transactional(w: CaseWriter) -> None:
     """Report a message that is not transactional when it comes: between transactions, without a Begin or Commit."""
     orders = w.orders()
@@ -128,7 +126,7 @@ def not_transactional(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 2, "note": "two"}))
 
 
-@MESSAGE_GROUP.case("contents", MUST, f"{_MESSAGE}: content is as long as its length says", needs=MESSAGES)
+@MESSAGE_GROUP.case("contents", f"{_MESSAGE}: content is as long as its length says", needs=MESSAGES)
 def contents(w: CaseWriter) -> None:
     """Report contents with zero bytes, bytes that are no text, and none at all; prefixes that are empty or odd."""
     for prefix, content in (("", b"a"), ("größe \n", b""), ("bytes", b"\xff\x00\xfe"), ("text", "ü\n".encode())):
@@ -136,7 +134,7 @@ def contents(w: CaseWriter) -> None:
     w.message("zero", b"a\x00b")
 
 
-@MESSAGE_GROUP.case("flags", MUST, f"{_MESSAGE}: 1 for transactional", needs=MESSAGES)
+@MESSAGE_GROUP.case("flags", f"{_MESSAGE}: 1 for transactional", needs=MESSAGES)
 def flags(w: CaseWriter) -> None:
     """Tell messages apart by their flag, also where one that is not transactional precedes a Begin directly."""
     orders, unit = w.orders(), w.unit()
@@ -149,7 +147,7 @@ def flags(w: CaseWriter) -> None:
     w.expect(unit, changes)
 
 
-@ORIGINS.case("lsn", MUST, f"{_ORIGIN}: the origin's LSN of the commit, of any size")
+@ORIGINS.case("lsn", f"{_ORIGIN}: the origin's LSN of the commit, of any size")
 def origin_lsn(w: CaseWriter) -> None:
     """Take an LSN of an origin above 2^63, which has nothing to do with those of this server."""
     orders, unit = w.orders(), w.unit()

@@ -11,7 +11,6 @@ from pgoutput_construct.wire.types import Lsn
 __all__ = ["GROUP"]
 
 GROUP = CaseGroup("reconnects", "Connections that are lost")
-MUST, SHOULD = Level.MUST, Level.SHOULD
 _AGAIN = "logicaldecoding-explanation: what is not confirmed is sent again; snapbuild.c SnapBuildXactNeedsSkip()"
 _WHOLE = "worker.c: a transaction that has not come to its Commit is rolled back with the connection"
 _EMPTY = "relation.c logicalrep_relmap_init(): descriptions are those of a connection"
@@ -19,14 +18,14 @@ _ONCE = "logicaldecoding-explanation: clients are responsible; origin.c replorig
 _STREAM = "worker.c apply_handle_stream_start(): files of a stream are those of a worker; first_segment begins anew"
 
 
-@GROUP.case("before-anything", MUST, _AGAIN)
+@GROUP.case("before-anything", _AGAIN)
 def before_anything(w: CaseWriter) -> None:
     """Connect again when the connection is lost before anything has come."""
     w.add(DropConnection())
     w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
-@GROUP.case("between-transactions", MUST, _AGAIN)
+@GROUP.case("between-transactions", _AGAIN)
 def between_transactions(w: CaseWriter) -> None:
     """Report what comes after a connection that was lost between two transactions."""
     orders = w.orders()
@@ -35,7 +34,7 @@ def between_transactions(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 2, "note": "two"}))
 
 
-@GROUP.case("within-a-transaction", MUST, _WHOLE)
+@GROUP.case("within-a-transaction", _WHOLE)
 def within_a_transaction(w: CaseWriter) -> None:
     """Report a transaction once as a whole when the connection was lost within it, and it has come again."""
     orders = w.orders()
@@ -48,14 +47,14 @@ def within_a_transaction(w: CaseWriter) -> None:
     )
 
 
-@GROUP.case("before-the-commit", MUST, _WHOLE)
+@GROUP.case("before-the-commit", _WHOLE)
 def before_the_commit(w: CaseWriter) -> None:
     """Report a transaction once when the connection was lost after its last change, before its Commit."""
     orders = w.orders()
     w.commit(orders.insert({"id": 1, "note": "one"}), DropConnection("close"))
 
 
-@GROUP.case("inside-a-message", MUST, "pqcomm.c: a message is as long as its length says")
+@GROUP.case("inside-a-message", "pqcomm.c: a message is as long as its length says")
 def inside_a_message(w: CaseWriter) -> None:
     """Use nothing of a message of which a part has come when the connection is lost."""
     orders = w.orders()
@@ -64,7 +63,7 @@ def inside_a_message(w: CaseWriter) -> None:
     w.commit(ExpectReported(1), half, DropConnection("close"), orders.insert({"id": 2, "note": "two"}))
 
 
-@GROUP.case("closed-in-order", MUST, _AGAIN)
+@GROUP.case("closed-in-order", _AGAIN)
 def closed_in_order(w: CaseWriter) -> None:
     """Connect again when the server has closed the connection in order."""
     orders = w.orders()
@@ -73,7 +72,7 @@ def closed_in_order(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 2, "note": "two"}))
 
 
-@GROUP.case("server-shuts-down", MUST, "walsender.c WalSndDone(): CommandComplete once everything is confirmed")
+@GROUP.case("server-shuts-down", "walsender.c WalSndDone(): CommandComplete once everything is confirmed")
 def server_shuts_down(w: CaseWriter) -> None:
     """Connect again when the server has ended the stream, as it does when it is shut down."""
     orders = w.orders()
@@ -82,7 +81,7 @@ def server_shuts_down(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 2, "note": "two"}))
 
 
-@GROUP.case("server-reports-an-error", MUST, "postgres.c ProcessInterrupts(): 57P01; errcodes-appendix")
+@GROUP.case("server-reports-an-error", "postgres.c ProcessInterrupts(): 57P01; errcodes-appendix")
 def server_reports_an_error(w: CaseWriter) -> None:
     """Connect again, or end with the error, when an administrator has terminated the connection."""
     orders = w.orders()
@@ -92,7 +91,7 @@ def server_reports_an_error(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 2, "note": "two"}))
 
 
-@GROUP.case("several-times", MUST, _AGAIN)
+@GROUP.case("several-times", _AGAIN)
 def several_times(w: CaseWriter) -> None:
     """Lose nothing over several connections, each of which is lost in another transaction."""
     orders = w.orders()
@@ -102,7 +101,7 @@ def several_times(w: CaseWriter) -> None:
         w.commit(orders.insert({"id": 10 + number, "note": "a"}), *cut, orders.insert({"id": 20 + number}))
 
 
-@GROUP.case("confirmed-is-not-sent-again", MUST, _AGAIN)
+@GROUP.case("confirmed-is-not-sent-again", _AGAIN)
 def confirmed_is_not_sent_again(w: CaseWriter) -> None:
     """Report what comes after a lost connection when everything before was confirmed, and does not come again."""
     orders = w.orders()
@@ -115,7 +114,7 @@ def confirmed_is_not_sent_again(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 5, "note": "after"}), orders.update({"id": 1, "note": "later"}))
 
 
-@GROUP.case("asks-for-nothing-unread", MUST, "protocol-replication START_REPLICATION: the LSN to start from")
+@GROUP.case("asks-for-nothing-unread", "protocol-replication START_REPLICATION: the LSN to start from")
 def asks_for_nothing_unread(w: CaseWriter) -> None:
     """Ask for no LSN beyond what is stored: a server skips what ends before it."""
     orders = w.orders()
@@ -133,7 +132,7 @@ def asks_for_nothing_unread(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 51, "note": "after"}))
 
 
-@GROUP.case("descriptions-are-forgotten", MUST, _EMPTY)
+@GROUP.case("descriptions-are-forgotten", _EMPTY)
 def descriptions_are_forgotten(w: CaseWriter) -> None:
     """Read tables by the Relations of the present connection: an OID may be another table's now."""
     orders = w.orders()
@@ -143,7 +142,7 @@ def descriptions_are_forgotten(w: CaseWriter) -> None:
     w.commit(other.insert({"number": 5, "text": "five"}))
 
 
-@GROUP.case("once", SHOULD, _ONCE)
+@GROUP.case("once", _ONCE, level=Level.SHOULD)
 def once(w: CaseWriter) -> None:
     """Report a transaction once that was stored, and comes again since its confirmation was lost."""
     orders = w.orders()
@@ -154,7 +153,7 @@ def once(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 3, "note": "three"}))
 
 
-@GROUP.case("server-crashes", MUST, "logicaldecoding-explanation: in a crash a slot may return to an earlier LSN")
+@GROUP.case("server-crashes", "logicaldecoding-explanation: in a crash a slot may return to an earlier LSN")
 def server_crashes(w: CaseWriter) -> None:
     """Lose nothing when a slot has returned to an earlier LSN in a crash of the server: what was confirmed may come
     again, in its order."""
@@ -168,7 +167,7 @@ def server_crashes(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 5, "note": "after"}))
 
 
-@GROUP.case("within-a-segment", MUST, _STREAM, needs=STREAMED)
+@GROUP.case("within-a-segment", _STREAM, needs=STREAMED)
 def within_a_segment(w: CaseWriter) -> None:
     """Discard what had come of a streamed transaction when the connection is lost within a segment: it comes again."""
     orders, stream = w.orders(), w.stream()
@@ -179,7 +178,7 @@ def within_a_segment(w: CaseWriter) -> None:
     stream.commit()
 
 
-@GROUP.case("between-segments", MUST, _STREAM, needs=STREAMED)
+@GROUP.case("between-segments", _STREAM, needs=STREAMED)
 def between_segments(w: CaseWriter) -> None:
     """Discard what had come of a streamed transaction when the connection is lost between two segments."""
     orders, stream = w.orders(), w.stream()
@@ -190,7 +189,7 @@ def between_segments(w: CaseWriter) -> None:
     stream.commit()
 
 
-@GROUP.case("before-a-stream-commit", MUST, _STREAM, needs=STREAMED)
+@GROUP.case("before-a-stream-commit", _STREAM, needs=STREAMED)
 def before_a_stream_commit(w: CaseWriter) -> None:
     """Report a streamed transaction once when the connection is lost before its Stream Commit, and others had
     committed meanwhile."""
@@ -202,12 +201,7 @@ def before_a_stream_commit(w: CaseWriter) -> None:
     stream.commit()
 
 
-@GROUP.case(
-    "streams-in-another-order",
-    MUST,
-    f"reorderbuffer.c ReorderBufferLargestTXN(); {_STREAM}",
-    needs=STREAMED,
-)
+@GROUP.case("streams-in-another-order", f"reorderbuffer.c ReorderBufferLargestTXN(); {_STREAM}", needs=STREAMED)
 def streams_in_another_order(w: CaseWriter) -> None:
     """Take other segments, and subtransactions that are rolled back or not sent, when streams come again."""
     orders = w.orders()
@@ -227,12 +221,7 @@ def streams_in_another_order(w: CaseWriter) -> None:
     w.only("")
 
 
-@GROUP.case(
-    "streamed-then-whole",
-    MUST,
-    "reorderbuffer.c ReorderBufferCanStartStreaming()",
-    needs=STREAMED,
-)
+@GROUP.case("streamed-then-whole", "reorderbuffer.c ReorderBufferCanStartStreaming()", needs=STREAMED)
 def streamed_then_whole(w: CaseWriter) -> None:
     """Take a transaction between Begin and Commit after the lost connection that had been streamed before it."""
     orders = w.orders()
@@ -247,8 +236,8 @@ def streamed_then_whole(w: CaseWriter) -> None:
 
 @GROUP.case(
     "server-starts-up",
-    SHOULD,
     "errcodes-appendix 57P03: cannot_connect_now",
+    level=Level.SHOULD,
     server=CaseServer(refusals=(("57P03", "the database system is starting up"),) * 2),
 )
 def server_starts_up(w: CaseWriter) -> None:
@@ -258,8 +247,8 @@ def server_starts_up(w: CaseWriter) -> None:
 
 @GROUP.case(
     "slot-is-active",
-    SHOULD,
     "slot.c ReplicationSlotAcquire(): the server may not have noticed yet that the connection before was lost",
+    level=Level.SHOULD,
     server=CaseServer(start_refusals=(("55006", 'replication slot "suite" is active for PID 4711'),) * 2),
 )
 def slot_is_active(w: CaseWriter) -> None:
@@ -267,7 +256,7 @@ def slot_is_active(w: CaseWriter) -> None:
     w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
-@GROUP.case("origin-lsn", MUST, "protocol-logicalrep-message-formats-Origin: an LSN of another server")
+@GROUP.case("origin-lsn", "protocol-logicalrep-message-formats-Origin: an LSN of another server")
 def origin_lsn(w: CaseWriter) -> None:
     """Take LSNs to continue from out of Commits, not out of Origins, whose LSNs are of another server."""
     orders = w.orders()

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from pgoutput_construct.conformance.case_group import MESSAGES, PARALLEL, STREAMED, STREAMED_ON, CaseGroup
 from pgoutput_construct.conformance.case_writer import CaseWriter
-from pgoutput_construct.conformance.conformance_case import Level
 from pgoutput_construct.conformance.steps import ExpectHeld, ExpectReported, SendKeepalive
 from pgoutput_construct.wire import messages as m
 
@@ -12,7 +11,6 @@ __all__ = ["PARALLEL_GROUP", "STREAMS"]
 
 STREAMS = CaseGroup("streams", "Streamed transactions")
 PARALLEL_GROUP = CaseGroup("parallel", "Streamed transactions with streaming = parallel")
-MUST = Level.MUST
 _COMMIT = "worker.c apply_handle_stream_start(), apply_handle_stream_commit(), apply_spooled_messages()"
 _ABORT = "worker.c apply_handle_stream_abort()"
 _SUB_ABORT = "worker.c stream_abort_internal(): what a subtransaction and those after it wrote is cut off by its xid"
@@ -20,14 +18,14 @@ _XID = "protocol-logicalrep-message-formats-Insert: that of the subtransaction, 
 _RELATION = "pgoutput.c maybe_send_schema(), cleanup_rel_sync_cache(): tables are described once a stream, with an xid"
 
 
-@STREAMS.case("one-segment", MUST, _COMMIT, needs=STREAMED)
+@STREAMS.case("one-segment", _COMMIT, needs=STREAMED)
 def one_segment(w: CaseWriter) -> None:
     """Report a transaction that came in one segment when its Stream Commit has come."""
     orders = w.orders()
     w.stream().segment(orders.insert({"id": 1, "note": "one"}), orders.insert({"id": 2, "note": "two"})).commit()
 
 
-@STREAMS.case("several-segments", MUST, _COMMIT, needs=STREAMED)
+@STREAMS.case("several-segments", _COMMIT, needs=STREAMED)
 def several_segments(w: CaseWriter) -> None:
     """Report the changes of all segments of a transaction as one transaction, in their order."""
     orders, stream = w.orders(), w.stream()
@@ -37,7 +35,7 @@ def several_segments(w: CaseWriter) -> None:
     stream.commit()
 
 
-@STREAMS.case("held-until-commit", MUST, _COMMIT, needs=STREAMED)
+@STREAMS.case("held-until-commit", _COMMIT, needs=STREAMED)
 def held_until_commit(w: CaseWriter) -> None:
     """Report nothing of a streamed transaction before its Stream Commit has come."""
     orders = w.orders()
@@ -49,7 +47,7 @@ def held_until_commit(w: CaseWriter) -> None:
     stream.commit()
 
 
-@STREAMS.case("interleaved", MUST, _COMMIT, needs=STREAMED)
+@STREAMS.case("interleaved", _COMMIT, needs=STREAMED)
 def interleaved(w: CaseWriter) -> None:
     """Keep transactions apart whose segments alternate."""
     orders, left, right = w.orders(), w.stream(), w.stream()
@@ -60,7 +58,7 @@ def interleaved(w: CaseWriter) -> None:
     right.commit()
 
 
-@STREAMS.case("committed-in-other-order", MUST, _COMMIT, needs=STREAMED)
+@STREAMS.case("committed-in-other-order", _COMMIT, needs=STREAMED)
 def committed_in_other_order(w: CaseWriter) -> None:
     """Report interleaved transactions in the order of their Stream Commits, not of their beginnings."""
     orders = w.orders()
@@ -73,7 +71,7 @@ def committed_in_other_order(w: CaseWriter) -> None:
         streams[number].commit()
 
 
-@STREAMS.case("others-between", MUST, _COMMIT, needs=STREAMED)
+@STREAMS.case("others-between", _COMMIT, needs=STREAMED)
 def others_between(w: CaseWriter) -> None:
     """Report transactions that commit between the segments of another one before that one."""
     orders, pairs = w.orders(), w.table("pairs", {"a": "int4"}, key=["a"])
@@ -84,12 +82,7 @@ def others_between(w: CaseWriter) -> None:
     stream.commit()
 
 
-@STREAMS.case(
-    "empty-segments",
-    MUST,
-    "reorderbuffer.c ReorderBufferStreamTXN(): pgoutput_stream_start()",
-    needs=STREAMED,
-)
+@STREAMS.case("empty-segments", "reorderbuffer.c ReorderBufferStreamTXN(): pgoutput_stream_start()", needs=STREAMED)
 def empty_segments(w: CaseWriter) -> None:
     """Take segments without changes, and a transaction of nothing else."""
     orders, nothing, stream = w.orders(), w.stream(), w.stream()
@@ -99,7 +92,7 @@ def empty_segments(w: CaseWriter) -> None:
     stream.commit()
 
 
-@STREAMS.case("subtransaction-kept", MUST, _XID, needs=STREAMED)
+@STREAMS.case("subtransaction-kept", _XID, needs=STREAMED)
 def subtransaction_kept(w: CaseWriter) -> None:
     """Report changes of subtransactions, which have xids of their own, as those of their transaction."""
     orders, stream = w.orders(), w.stream()
@@ -113,7 +106,7 @@ def subtransaction_kept(w: CaseWriter) -> None:
     stream.commit()
 
 
-@STREAMS.case("relation-in-each", MUST, _RELATION, needs=STREAMED)
+@STREAMS.case("relation-in-each", _RELATION, needs=STREAMED)
 def relation_in_each(w: CaseWriter) -> None:
     """Take the Relation that each stream has, with its xid, though the table is known."""
     orders = w.orders()
@@ -126,7 +119,7 @@ def relation_in_each(w: CaseWriter) -> None:
     w.commit(orders.update({"id": 1, "note": "uno"}))
 
 
-@STREAMS.case("relation-of-a-subtransaction", MUST, _RELATION, needs=STREAMED)
+@STREAMS.case("relation-of-a-subtransaction", _RELATION, needs=STREAMED)
 def relation_of_a_subtransaction(w: CaseWriter) -> None:
     """Read a table that was described by a subtransaction in the segments after it."""
     orders, stream = w.orders(), w.stream()
@@ -135,9 +128,7 @@ def relation_of_a_subtransaction(w: CaseWriter) -> None:
     stream.commit()
 
 
-@STREAMS.case(
-    "relation-stays-known", MUST, "pgoutput.c cleanup_rel_sync_cache(): schema_sent once committed", needs=STREAMED
-)
+@STREAMS.case("relation-stays-known", "pgoutput.c cleanup_rel_sync_cache(): schema_sent once committed", needs=STREAMED)
 def relation_stays_known(w: CaseWriter) -> None:
     """Read a table outside of streams by the Relation of a stream that has committed: it is not sent again."""
     orders = w.orders()
@@ -146,7 +137,7 @@ def relation_stays_known(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 2, "note": "plain"}))
 
 
-@STREAMS.case("altered-in-stream", MUST, f"{_RELATION}; relation.c logicalrep_relmap_update()", needs=STREAMED)
+@STREAMS.case("altered-in-stream", f"{_RELATION}; relation.c logicalrep_relmap_update()", needs=STREAMED)
 def altered_in_stream(w: CaseWriter) -> None:
     """Read changes of a streamed transaction by the Relation before them, where it alters its table."""
     orders, stream = w.orders(), w.stream()
@@ -157,7 +148,7 @@ def altered_in_stream(w: CaseWriter) -> None:
     w.commit(wider.insert({"id": 3, "note": "three", "extra": "plain"}))
 
 
-@STREAMS.case("all-kinds-of-changes", MUST, f"{_COMMIT}; worker.c handle_streamed_transaction()", needs=STREAMED)
+@STREAMS.case("all-kinds-of-changes", f"{_COMMIT}; worker.c handle_streamed_transaction()", needs=STREAMED)
 def all_kinds_of_changes(w: CaseWriter) -> None:
     """Report inserts, updates, deletes and truncates of streamed transactions, values that were not sent included."""
     mood = m.Type(type_oid=16500, namespace="public", name="mood")
@@ -174,7 +165,7 @@ def all_kinds_of_changes(w: CaseWriter) -> None:
     stream.commit()
 
 
-@STREAMS.case("origin", MUST, "worker.c apply_handle_origin(); pgoutput.c pgoutput_stream_start()", needs=STREAMED)
+@STREAMS.case("origin", "worker.c apply_handle_origin(); pgoutput.c pgoutput_stream_start()", needs=STREAMED)
 def origin(w: CaseWriter) -> None:
     """Take the Origin after the first Stream Start."""
     orders, stream = w.orders(), w.stream()
@@ -186,7 +177,7 @@ def origin(w: CaseWriter) -> None:
     stream.commit()
 
 
-@STREAMS.case("keepalives", MUST, "worker.c LogicalRepApplyLoop(): 'k' at any time", needs=STREAMED)
+@STREAMS.case("keepalives", "worker.c LogicalRepApplyLoop(): 'k' at any time", needs=STREAMED)
 def keepalives(w: CaseWriter) -> None:
     """Take keepalives between segments and inside of one."""
     orders, stream = w.orders(), w.stream()
@@ -198,7 +189,7 @@ def keepalives(w: CaseWriter) -> None:
     stream.commit()
 
 
-@STREAMS.case("many-segments", MUST, _COMMIT, needs=STREAMED)
+@STREAMS.case("many-segments", _COMMIT, needs=STREAMED)
 def many_segments(w: CaseWriter) -> None:
     """Take a transaction of 300 segments, among which others commit."""
     orders, stream = w.orders(), w.stream()
@@ -209,7 +200,7 @@ def many_segments(w: CaseWriter) -> None:
     stream.commit()
 
 
-@STREAMS.case("many-at-a-time", MUST, _COMMIT, needs=STREAMED)
+@STREAMS.case("many-at-a-time", _COMMIT, needs=STREAMED)
 def many_at_a_time(w: CaseWriter) -> None:
     """Keep 40 transactions apart that are streamed at a time."""
     orders = w.orders()
@@ -221,7 +212,7 @@ def many_at_a_time(w: CaseWriter) -> None:
         stream.commit()
 
 
-@STREAMS.case("xid-again", MUST, "transam.h: xids wrap around; worker.c subxact_info_write() by xid", needs=STREAMED)
+@STREAMS.case("xid-again", "transam.h: xids wrap around; worker.c subxact_info_write() by xid", needs=STREAMED)
 def xid_again(w: CaseWriter) -> None:
     """Take a streamed transaction with the xid of one that has committed."""
     orders = w.orders()
@@ -229,7 +220,7 @@ def xid_again(w: CaseWriter) -> None:
     w.stream(900).segment(orders.insert({"id": 2, "note": "two"})).commit()
 
 
-@STREAMS.case("xid-unsigned", MUST, "TransactionId in c.h is unsigned", needs=STREAMED)
+@STREAMS.case("xid-unsigned", "TransactionId in c.h is unsigned", needs=STREAMED)
 def xid_unsigned(w: CaseWriter) -> None:
     """Take xids above 2^31 in streams."""
     orders, stream = w.orders(), w.stream(0xFFFFFFF0)
@@ -239,7 +230,7 @@ def xid_unsigned(w: CaseWriter) -> None:
     stream.commit()
 
 
-@STREAMS.case("message", MUST, "reorderbuffer.c ReorderBufferApplyMessage()", needs={**STREAMED, **MESSAGES})
+@STREAMS.case("message", "reorderbuffer.c ReorderBufferApplyMessage()", needs={**STREAMED, **MESSAGES})
 def message(w: CaseWriter) -> None:
     """Report a transactional message of a stream with its transaction, and one that is not transactional at once."""
     orders, stream = w.orders(), w.stream()
@@ -258,7 +249,7 @@ def _aborts(name: str, reason: str = _SUB_ABORT) -> Callable[[Callable[[CaseWrit
 
     def decorate(write: Callable[[CaseWriter], None]) -> None:
         for group, needs in ((STREAMS, STREAMED_ON), (PARALLEL_GROUP, PARALLEL)):
-            group.case(name, MUST, reason, needs=needs)(write)
+            group.case(name, reason, needs=needs)(write)
 
     return decorate
 
@@ -394,9 +385,7 @@ def same_sub_xid_twice(w: CaseWriter) -> None:
     two.commit()
 
 
-@PARALLEL_GROUP.case(
-    "lost-in-a-crash", MUST, "reorderbuffer.c ReorderBufferAbortOld(): no LSN, no time", needs=PARALLEL
-)
+@PARALLEL_GROUP.case("lost-in-a-crash", "reorderbuffer.c ReorderBufferAbortOld(): no LSN, no time", needs=PARALLEL)
 def lost_in_a_crash(w: CaseWriter) -> None:
     """Discard a transaction whose Stream Abort has neither an LSN nor a time: the server crashed before it ended."""
     orders, lost = w.orders(), w.stream()
@@ -405,7 +394,7 @@ def lost_in_a_crash(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 1, "note": "kept"}))
 
 
-@PARALLEL_GROUP.case("committed", MUST, _COMMIT + "; applyparallelworker.c", needs=PARALLEL)
+@PARALLEL_GROUP.case("committed", _COMMIT + "; applyparallelworker.c", needs=PARALLEL)
 def parallel_committed(w: CaseWriter) -> None:
     """Report interleaved transactions as with streaming = on, in the order of their commits."""
     orders, left, right = w.orders(), w.stream(), w.stream()

@@ -9,21 +9,20 @@ from pgoutput_construct.wire import messages as m
 __all__ = ["GROUP"]
 
 GROUP = CaseGroup("two-phase", "Prepared transactions")
-MUST, SHOULD = Level.MUST, Level.SHOULD
 _COMMIT = "worker.c apply_handle_begin_prepare(), apply_handle_prepare(), apply_handle_commit_prepared()"
 _ROLLBACK = "worker.c apply_handle_rollback_prepared()"
 _STREAMED: Needs = {**STREAMED_ON, "proto_version": (3, 4), "two_phase": (True,)}
 _AGAIN = "reorderbuffer.c ReorderBufferSkipPrepare(): after a confirmed PREPARE only COMMIT PREPARED is sent"
 
 
-@GROUP.case("committed", MUST, _COMMIT, needs=TWO_PHASE)
+@GROUP.case("committed", _COMMIT, needs=TWO_PHASE)
 def committed(w: CaseWriter) -> None:
     """Report a prepared transaction when its Commit Prepared has come."""
     orders = w.orders()
     w.prepare("a gid", orders.insert({"id": 1, "note": "one"}), orders.insert({"id": 2, "note": "two"})).commit()
 
 
-@GROUP.case("held-until-commit", MUST, _COMMIT, needs=TWO_PHASE)
+@GROUP.case("held-until-commit", _COMMIT, needs=TWO_PHASE)
 def held_until_commit(w: CaseWriter) -> None:
     """Report nothing of a transaction that is prepared only."""
     orders = w.orders()
@@ -33,7 +32,7 @@ def held_until_commit(w: CaseWriter) -> None:
     prepared.commit()
 
 
-@GROUP.case("rolled-back", MUST, _ROLLBACK, needs=TWO_PHASE)
+@GROUP.case("rolled-back", _ROLLBACK, needs=TWO_PHASE)
 def rolled_back(w: CaseWriter) -> None:
     """Report nothing of a prepared transaction that is rolled back."""
     orders = w.orders()
@@ -41,7 +40,7 @@ def rolled_back(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 1, "note": "kept"}))
 
 
-@GROUP.case("others-between", MUST, _COMMIT, needs=TWO_PHASE)
+@GROUP.case("others-between", _COMMIT, needs=TWO_PHASE)
 def others_between(w: CaseWriter) -> None:
     """Report transactions that commit between a PREPARE and its COMMIT PREPARED before it."""
     orders = w.orders()
@@ -51,7 +50,7 @@ def others_between(w: CaseWriter) -> None:
     prepared.commit()
 
 
-@GROUP.case("several", MUST, _COMMIT, needs=TWO_PHASE)
+@GROUP.case("several", _COMMIT, needs=TWO_PHASE)
 def several(w: CaseWriter) -> None:
     """Keep prepared transactions apart by their gids, and report them in the order of their commits."""
     orders = w.orders()
@@ -62,7 +61,7 @@ def several(w: CaseWriter) -> None:
     prepared[1].commit()
 
 
-@GROUP.case("gids", MUST, "twophase.c: a gid is any text of up to 199 bytes", needs=TWO_PHASE)
+@GROUP.case("gids", "twophase.c: a gid is any text of up to 199 bytes", needs=TWO_PHASE)
 def gids(w: CaseWriter) -> None:
     """Take gids of 199 bytes, with quotes, blanks and letters beyond ASCII."""
     orders = w.orders()
@@ -70,7 +69,7 @@ def gids(w: CaseWriter) -> None:
         w.prepare(gid, orders.insert({"id": number, "note": "prepared"})).commit()
 
 
-@GROUP.case("gid-again", MUST, "twophase.c: a gid is free again after its end", needs=TWO_PHASE)
+@GROUP.case("gid-again", "twophase.c: a gid is free again after its end", needs=TWO_PHASE)
 def gid_again(w: CaseWriter) -> None:
     """Take a gid again after its transaction has committed, or was rolled back."""
     orders = w.orders()
@@ -79,7 +78,7 @@ def gid_again(w: CaseWriter) -> None:
     w.prepare("gid", orders.insert({"id": 2, "note": "two"})).commit()
 
 
-@GROUP.case("empty", MUST, "pgoutput.c pgoutput_begin_prepare_txn(): sent for empty transactions, too", needs=TWO_PHASE)
+@GROUP.case("empty", "pgoutput.c pgoutput_begin_prepare_txn(): sent for empty transactions, too", needs=TWO_PHASE)
 def empty(w: CaseWriter) -> None:
     """Take a prepared transaction without changes."""
     orders = w.orders()
@@ -89,7 +88,7 @@ def empty(w: CaseWriter) -> None:
     w.prepare("other").roll_back()
 
 
-@GROUP.case("unknown-rolled-back", MUST, f"{_ROLLBACK}: LookupGXact() decides whether there is one", needs=TWO_PHASE)
+@GROUP.case("unknown-rolled-back", f"{_ROLLBACK}: LookupGXact() decides whether there is one", needs=TWO_PHASE)
 def unknown_rolled_back(w: CaseWriter) -> None:
     """Ignore the Rollback Prepared of a transaction whose PREPARE was not sent."""
     orders = w.orders()
@@ -101,7 +100,7 @@ def unknown_rolled_back(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 2, "note": "two"}))
 
 
-@GROUP.case("cut-after-prepare", MUST, f"{_AGAIN}; worker.c apply_handle_prepare()", needs=TWO_PHASE)
+@GROUP.case("cut-after-prepare", f"{_AGAIN}; worker.c apply_handle_prepare()", needs=TWO_PHASE)
 def cut_after_prepare(w: CaseWriter) -> None:
     """Report a prepared transaction once it commits, when the connection was lost between the two."""
     orders = w.orders()
@@ -111,7 +110,7 @@ def cut_after_prepare(w: CaseWriter) -> None:
     prepared.commit()
 
 
-@GROUP.case("cut-after-confirmed-prepare", MUST, f"{_AGAIN}; logicaldecoding-two-phase-commits", needs=TWO_PHASE)
+@GROUP.case("cut-after-confirmed-prepare", f"{_AGAIN}; logicaldecoding-two-phase-commits", needs=TWO_PHASE)
 def cut_after_confirmed_prepare(w: CaseWriter) -> None:
     """Have a prepared transaction stored when it is confirmed: after a lost connection only its Commit Prepared comes,
     to a client that was started again, too."""
@@ -125,7 +124,7 @@ def cut_after_confirmed_prepare(w: CaseWriter) -> None:
     prepared.commit()
 
 
-@GROUP.case("cut-before-rollback", MUST, f"{_ROLLBACK}; {_AGAIN}", needs=TWO_PHASE)
+@GROUP.case("cut-before-rollback", f"{_ROLLBACK}; {_AGAIN}", needs=TWO_PHASE)
 def cut_before_rollback(w: CaseWriter) -> None:
     """Discard a prepared transaction that is rolled back, when the connection was lost between the two."""
     orders = w.orders()
@@ -136,14 +135,14 @@ def cut_before_rollback(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 2, "note": "kept"}))
 
 
-@GROUP.case("origin", MUST, "pgoutput.c pgoutput_begin_prepare_txn(); worker.c apply_handle_origin()", needs=TWO_PHASE)
+@GROUP.case("origin", "pgoutput.c pgoutput_begin_prepare_txn(); worker.c apply_handle_origin()", needs=TWO_PHASE)
 def origin(w: CaseWriter) -> None:
     """Take the Origin after a Begin Prepare."""
     orders = w.orders()
     w.prepare("gid", orders.insert({"id": 1, "note": "far"}), origin="pg_16391").commit()
 
 
-@GROUP.case("all-kinds-of-changes", MUST, _COMMIT, needs=TWO_PHASE)
+@GROUP.case("all-kinds-of-changes", _COMMIT, needs=TWO_PHASE)
 def all_kinds_of_changes(w: CaseWriter) -> None:
     """Report inserts, updates that move a key, deletes and truncates of prepared transactions."""
     orders, pairs = w.orders(), w.table("pairs", {"a": "int4"}, key=["a"])
@@ -157,7 +156,7 @@ def all_kinds_of_changes(w: CaseWriter) -> None:
     w.prepare("gid", *changes).commit()
 
 
-@GROUP.case("streamed", MUST, "worker.c apply_handle_stream_prepare()", needs=_STREAMED)
+@GROUP.case("streamed", "worker.c apply_handle_stream_prepare()", needs=_STREAMED)
 def streamed(w: CaseWriter) -> None:
     """Report a transaction that was streamed, and prepared, when its Commit Prepared has come."""
     orders = w.orders()
@@ -167,7 +166,7 @@ def streamed(w: CaseWriter) -> None:
     prepared.commit()
 
 
-@GROUP.case("streamed-rolled-back", MUST, f"worker.c apply_handle_stream_prepare(); {_ROLLBACK}", needs=_STREAMED)
+@GROUP.case("streamed-rolled-back", f"worker.c apply_handle_stream_prepare(); {_ROLLBACK}", needs=_STREAMED)
 def streamed_rolled_back(w: CaseWriter) -> None:
     """Report nothing of a transaction that was streamed, prepared and rolled back."""
     orders = w.orders()
@@ -175,9 +174,7 @@ def streamed_rolled_back(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 1, "note": "kept"}))
 
 
-@GROUP.case(
-    "streamed-with-aborts", MUST, "worker.c apply_handle_stream_prepare(), stream_abort_internal()", needs=_STREAMED
-)
+@GROUP.case("streamed-with-aborts", "worker.c apply_handle_stream_prepare(), stream_abort_internal()", needs=_STREAMED)
 def streamed_with_aborts(w: CaseWriter) -> None:
     """Discard subtransactions that are rolled back before a streamed transaction is prepared."""
     orders, stream, sub = w.orders(), w.stream(), w.xid()
@@ -188,7 +185,9 @@ def streamed_with_aborts(w: CaseWriter) -> None:
     stream.prepare("gid").commit()
 
 
-@GROUP.case("not-asked-for", SHOULD, "logical.c CreateDecodingContext(): a slot that has two_phase keeps it")
+@GROUP.case(
+    "not-asked-for", "logical.c CreateDecodingContext(): a slot that has two_phase keeps it", level=Level.SHOULD
+)
 def not_asked_for(w: CaseWriter) -> None:
     """Take prepared transactions at any version: those of a slot that was created with two_phase are sent so."""
     orders = w.orders()

@@ -6,13 +6,11 @@ from typing import Any
 
 from pgoutput_construct.conformance.case_group import BINARY, TEXT, CaseGroup
 from pgoutput_construct.conformance.case_writer import CaseWriter, TypedBinary
-from pgoutput_construct.conformance.conformance_case import Level
 from pgoutput_construct.wire import messages as m
 
 __all__ = ["GROUP"]
 
 GROUP = CaseGroup("values", "Values in text and binary format")
-MUST = Level.MUST
 _TEXT = "protocol-logicalrep-message-formats-TupleData: 't', the output function's text; worker.c slot_store_data()"
 _BINARY = "protocol-logicalrep-message-formats-TupleData: 'b', the send function's bytes; worker.c slot_store_data()"
 
@@ -25,13 +23,13 @@ def _rows(w: CaseWriter, values: Mapping[str, Sequence[Any]]) -> None:
     w.commit(*(table.insert({"id": n, **dict(zip(columns, row, strict=True))}) for n, row in enumerate(rows)))
 
 
-@GROUP.case("booleans", MUST, _TEXT, needs=TEXT)
+@GROUP.case("booleans", _TEXT, needs=TEXT)
 def booleans(w: CaseWriter) -> None:
     """Report booleans."""
     _rows(w, {"bool": ["t", "f"]})
 
 
-@GROUP.case("integers", MUST, _TEXT, needs=TEXT)
+@GROUP.case("integers", _TEXT, needs=TEXT)
 def integers(w: CaseWriter) -> None:
     """Report the least and the greatest integers of 2, 4 and 8 bytes, and OIDs, without a loss of precision."""
     _rows(
@@ -45,34 +43,34 @@ def integers(w: CaseWriter) -> None:
     )
 
 
-@GROUP.case("numerics", MUST, _TEXT, needs=TEXT)
+@GROUP.case("numerics", _TEXT, needs=TEXT)
 def numerics(w: CaseWriter) -> None:
     """Report numerics exactly: trailing zeros, more digits than a double has, NaN and infinity."""
     digits = "12345678901234567890123456789.01234567890123456789012345678900"
     _rows(w, {"numeric": ["0.1", "1.50", "-0.000000000000000000000001", digits, "NaN", "Infinity", "-Infinity"]})
 
 
-@GROUP.case("floats", MUST, _TEXT, needs=TEXT)
+@GROUP.case("floats", _TEXT, needs=TEXT)
 def floats(w: CaseWriter) -> None:
     """Report floating-point numbers, NaN and infinities included."""
     double = ["1.7976931348623157e+308", "5e-324", "-0", "NaN", "Infinity", "-Infinity", "0.1", "1e+20"]
     _rows(w, {"float4": ["3.4028235e+38", "1e-45", "NaN", "-Infinity", "0.1"], "float8": double})
 
 
-@GROUP.case("characters", MUST, _TEXT, needs=TEXT)
+@GROUP.case("characters", _TEXT, needs=TEXT)
 def characters(w: CaseWriter) -> None:
     """Report text of each character type, an empty one and blanks at the end included."""
     texts = ["", "null", "NULL", "ends in blanks  ", "0x00", "12:30", "true"]
     _rows(w, {"text": texts, "varchar": texts, "bpchar": ["a    ", "     "], "name": ["a_name"]})
 
 
-@GROUP.case("bytes", MUST, _TEXT, needs=TEXT)
+@GROUP.case("bytes", _TEXT, needs=TEXT)
 def bytes_(w: CaseWriter) -> None:
     """Report bytea, zero bytes included."""
     _rows(w, {"bytea": ["\\x", "\\x00", "\\x00ff5c78276e", "\\xdeadbeef"]})
 
 
-@GROUP.case("dates", MUST, _TEXT, needs=TEXT)
+@GROUP.case("dates", _TEXT, needs=TEXT)
 def dates(w: CaseWriter) -> None:
     """Report dates and times, before Christ, in far years and infinite ones included."""
     _rows(
@@ -88,7 +86,7 @@ def dates(w: CaseWriter) -> None:
     )
 
 
-@GROUP.case("documents", MUST, _TEXT, needs=TEXT)
+@GROUP.case("documents", _TEXT, needs=TEXT)
 def documents(w: CaseWriter) -> None:
     """Report JSON as it is: order and repeats of members, large numbers, null of JSON as other than NULL."""
     kept = ['{"b": 1,  "a": 2, "b": 3}', "null", '"\\u00e9"', "[]", "123456789012345678901234567890.10"]
@@ -96,7 +94,7 @@ def documents(w: CaseWriter) -> None:
     _rows(w, {"json": kept, "jsonb": normal, "uuid": ["00000000-0000-0000-0000-000000000000"]})
 
 
-@GROUP.case("arrays", MUST, _TEXT, needs=TEXT)
+@GROUP.case("arrays", _TEXT, needs=TEXT)
 def arrays(w: CaseWriter) -> None:
     """Report arrays: empty ones, NULL elements, quotes, several dimensions and other lower bounds."""
     numbers = ["{}", "{1,NULL,3}", "{{1,2},{3,4}}", "[0:1]={7,8}"]
@@ -104,7 +102,7 @@ def arrays(w: CaseWriter) -> None:
     _rows(w, {"_int4": numbers, "_text": texts})
 
 
-@GROUP.case("others", MUST, _TEXT, needs=TEXT)
+@GROUP.case("others", _TEXT, needs=TEXT)
 def others(w: CaseWriter) -> None:
     """Report ranges, network addresses, bit strings, geometric and search types as texts."""
     _rows(
@@ -121,7 +119,7 @@ def others(w: CaseWriter) -> None:
     )
 
 
-@GROUP.case("user-types", MUST, _TEXT + "; proto.c logicalrep_write_typ()", needs=TEXT)
+@GROUP.case("user-types", _TEXT + "; proto.c logicalrep_write_typ()", needs=TEXT)
 def user_types(w: CaseWriter) -> None:
     """Report values of enums, composite types and domains, whose Types precede their Relation."""
     types = {
@@ -136,7 +134,7 @@ def user_types(w: CaseWriter) -> None:
     w.commit(table.update({"id": 1, "now": "sad", "spot": None, "all": "{}", "paid": "NaN"}))
 
 
-@GROUP.case("binary-numbers", MUST, _BINARY, needs=BINARY)
+@GROUP.case("binary-numbers", _BINARY, needs=BINARY)
 def binary_numbers(w: CaseWriter) -> None:
     """Take booleans, integers, floating-point numbers and numerics in binary format."""
     _rows(
@@ -158,7 +156,7 @@ def binary_numbers(w: CaseWriter) -> None:
     )
 
 
-@GROUP.case("binary-texts", MUST, _BINARY, needs=BINARY)
+@GROUP.case("binary-texts", _BINARY, needs=BINARY)
 def binary_texts(w: CaseWriter) -> None:
     """Take text, bytea, uuid and jsonb in binary format, where a jsonb begins with its version."""
     uuid = "11111111-2222-3333-4444-555555555555"
@@ -173,7 +171,7 @@ def binary_texts(w: CaseWriter) -> None:
     )
 
 
-@GROUP.case("binary-times", MUST, _BINARY, needs=BINARY)
+@GROUP.case("binary-times", _BINARY, needs=BINARY)
 def binary_times(w: CaseWriter) -> None:
     """Take dates and times in binary format, infinity included."""
     _rows(
@@ -190,7 +188,7 @@ def binary_times(w: CaseWriter) -> None:
     )
 
 
-@GROUP.case("binary-arrays", MUST, _BINARY, needs=BINARY)
+@GROUP.case("binary-arrays", _BINARY, needs=BINARY)
 def binary_arrays(w: CaseWriter) -> None:
     """Take arrays in binary format, a NULL element included."""
     head = "00000001" + "00000001" + "00000017"
@@ -198,7 +196,7 @@ def binary_arrays(w: CaseWriter) -> None:
     _rows(w, {"_int4": [TypedBinary("{1,NULL,3}", head + items), TypedBinary("{}", "000000000000000000000017")]})
 
 
-@GROUP.case("binary-and-text", MUST, "proto.c logicalrep_write_tuple(): 'b' if the type can be sent", needs=BINARY)
+@GROUP.case("binary-and-text", "proto.c logicalrep_write_tuple(): 'b' if the type can be sent", needs=BINARY)
 def binary_and_text(w: CaseWriter) -> None:
     """Take tuples in which some values are in binary format, others in text format, NULL, or not sent."""
     table = w.table("things", {"id": "int4", "a": "text", "b": "int8", "c": "text"}, key=["id"])
@@ -207,7 +205,7 @@ def binary_and_text(w: CaseWriter) -> None:
     w.commit(table.update({"id": one, "a": None, "b": "3", "c": m.UNCHANGED}))
 
 
-@GROUP.case("binary-user-type", MUST, "enum.c enum_send(): the label", needs=BINARY)
+@GROUP.case("binary-user-type", "enum.c enum_send(): the label", needs=BINARY)
 def binary_user_type(w: CaseWriter) -> None:
     """Take values of an enum in binary format, which is its label."""
     mood = m.Type(type_oid=16501, namespace="public", name="mood")
@@ -215,7 +213,7 @@ def binary_user_type(w: CaseWriter) -> None:
     w.commit(table.insert({"id": TypedBinary("1", "00000001"), "now": TypedBinary("ok", "6f6b")}))
 
 
-@GROUP.case("binary-old-rows", MUST, _BINARY, needs=BINARY)
+@GROUP.case("binary-old-rows", _BINARY, needs=BINARY)
 def binary_old_rows(w: CaseWriter) -> None:
     """Take old keys and old rows in binary format."""
     one, two = TypedBinary("1", "00000001"), TypedBinary("2", "00000002")

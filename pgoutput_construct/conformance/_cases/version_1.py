@@ -2,7 +2,6 @@
 
 from pgoutput_construct.conformance.case_group import CaseGroup
 from pgoutput_construct.conformance.case_writer import CaseWriter
-from pgoutput_construct.conformance.conformance_case import Level
 from pgoutput_construct.conformance.steps import ExpectHeld, ExpectReported
 from pgoutput_construct.testing.fake_tables import FakeTable
 from pgoutput_construct.wire import messages as m
@@ -11,16 +10,15 @@ from pgoutput_construct.wire.types import Lsn
 __all__ = ["GROUP"]
 
 GROUP = CaseGroup("v1", "Messages of version 1")
-MUST = Level.MUST
 
 
-@GROUP.case("insert", MUST, "worker.c apply_handle_insert(); protocol-logicalrep-message-formats-Insert")
+@GROUP.case("insert", "worker.c apply_handle_insert(); protocol-logicalrep-message-formats-Insert")
 def insert(w: CaseWriter) -> None:
     """Report an inserted row when its transaction commits."""
     w.commit(w.orders().insert({"id": 1, "note": "one"}))
 
 
-@GROUP.case("update", MUST, "worker.c apply_handle_update(); protocol-logicalrep-message-formats-Update")
+@GROUP.case("update", "worker.c apply_handle_update(); protocol-logicalrep-message-formats-Update")
 def update(w: CaseWriter) -> None:
     """Report the new row of an update that comes without an old one."""
     orders = w.orders()
@@ -28,7 +26,7 @@ def update(w: CaseWriter) -> None:
     w.commit(orders.update({"id": 1, "note": "uno"}))
 
 
-@GROUP.case("delete", MUST, "worker.c apply_handle_delete(); protocol-logicalrep-message-formats-Delete")
+@GROUP.case("delete", "worker.c apply_handle_delete(); protocol-logicalrep-message-formats-Delete")
 def delete(w: CaseWriter) -> None:
     """Report the key of a deleted row."""
     orders = w.orders()
@@ -36,7 +34,7 @@ def delete(w: CaseWriter) -> None:
     w.commit(orders.delete({"id": 1}))
 
 
-@GROUP.case("changes-in-order", MUST, "logicaldecoding-output-plugin-change; apply_dispatch() in worker.c")
+@GROUP.case("changes-in-order", "logicaldecoding-output-plugin-change; apply_dispatch() in worker.c")
 def changes_in_order(w: CaseWriter) -> None:
     """Report the changes of a transaction in their order, several of one row included."""
     orders = w.orders()
@@ -49,7 +47,7 @@ def changes_in_order(w: CaseWriter) -> None:
     )
 
 
-@GROUP.case("transactions-in-order", MUST, "protocol-logical-messages-flow; apply_handle_commit() in worker.c")
+@GROUP.case("transactions-in-order", "protocol-logical-messages-flow; apply_handle_commit() in worker.c")
 def transactions_in_order(w: CaseWriter) -> None:
     """Report transactions apart from each other, in the order of their commits, whatever their xids."""
     orders = w.orders()
@@ -57,7 +55,7 @@ def transactions_in_order(w: CaseWriter) -> None:
         w.commit(orders.insert({"id": number, "note": f"of {xid}"}), xid=xid)
 
 
-@GROUP.case("several-tables", MUST, "relation.c logicalrep_rel_open()")
+@GROUP.case("several-tables", "relation.c logicalrep_rel_open()")
 def several_tables(w: CaseWriter) -> None:
     """Keep tables apart that a transaction changes in turn, also those of one name in two schemas."""
     orders, pairs = w.orders(), w.table("pairs", {"a": "int4", "b": "int4"}, key=["a"])
@@ -72,7 +70,7 @@ def several_tables(w: CaseWriter) -> None:
     )
 
 
-@GROUP.case("held-until-commit", MUST, "worker.c apply_handle_begin(), apply_handle_commit()")
+@GROUP.case("held-until-commit", "worker.c apply_handle_begin(), apply_handle_commit()")
 def held_until_commit(w: CaseWriter) -> None:
     """Report nothing of a transaction before its Commit has come."""
     orders = w.orders()
@@ -80,7 +78,7 @@ def held_until_commit(w: CaseWriter) -> None:
     w.commit(ExpectReported(1), orders.insert({"id": 2, "note": "two"}), ExpectHeld(1))
 
 
-@GROUP.case("empty-transaction", MUST, "pgoutput.c pgoutput_begin_txn() up to PostgreSQL 14")
+@GROUP.case("empty-transaction", "pgoutput.c pgoutput_begin_txn() up to PostgreSQL 14")
 def empty_transaction(w: CaseWriter) -> None:
     """Take a transaction without changes, which servers up to 14 send."""
     orders = w.orders()
@@ -90,7 +88,7 @@ def empty_transaction(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 2, "note": "two"}))
 
 
-@GROUP.case("type-message", MUST, "proto.c logicalrep_write_typ(); worker.c apply_handle_type()")
+@GROUP.case("type-message", "proto.c logicalrep_write_typ(); worker.c apply_handle_type()")
 def type_message(w: CaseWriter) -> None:
     """Take the Type messages before a Relation, the same one for each of its columns."""
     mood = m.Type(type_oid=16500, namespace="public", name="mood")
@@ -99,7 +97,7 @@ def type_message(w: CaseWriter) -> None:
     w.commit(moods.update({"id": 1, "now": "sad", "then": None}))
 
 
-@GROUP.case("unused-relation", MUST, "relation.c logicalrep_relmap_update(); pgoutput.c maybe_send_schema()")
+@GROUP.case("unused-relation", "relation.c logicalrep_relmap_update(); pgoutput.c maybe_send_schema()")
 def unused_relation(w: CaseWriter) -> None:
     """Take Relations of tables that no change follows, such as the root of a partition."""
     orders, root = w.orders(), w.create_only(FakeTable("root", {"id": "int4"}, key=["id"], oid=17000))
@@ -111,7 +109,7 @@ def unused_relation(w: CaseWriter) -> None:
     w.expect(unit, changes)
 
 
-@GROUP.case("relation-again", MUST, "pgoutput.c rel_sync_cache_relation_cb(); relation.c logicalrep_relmap_update()")
+@GROUP.case("relation-again", "pgoutput.c rel_sync_cache_relation_cb(); relation.c logicalrep_relmap_update()")
 def relation_again(w: CaseWriter) -> None:
     """Take the same Relation again, between changes of one transaction, too."""
     orders = w.orders()
@@ -127,7 +125,7 @@ def relation_again(w: CaseWriter) -> None:
     w.expect(unit, changes)
 
 
-@GROUP.case("unsigned-numbers", MUST, "protocol-message-types; Oid, TransactionId and XLogRecPtr in c.h are unsigned")
+@GROUP.case("unsigned-numbers", "protocol-message-types; Oid, TransactionId and XLogRecPtr in c.h are unsigned")
 def unsigned_numbers(w: CaseWriter) -> None:
     """Take OIDs and xids above 2^31."""
     big = w.table("big", {"id": "int4", "note": "text"}, key=["id"], oid=0xFFFFFFF0)
@@ -135,7 +133,7 @@ def unsigned_numbers(w: CaseWriter) -> None:
     w.commit(big.insert({"id": 2, "note": "two"}), xid=0x80000000)
 
 
-@GROUP.case("xid-again", MUST, "transam.h: xids are 32 bits, and wrap around")
+@GROUP.case("xid-again", "transam.h: xids are 32 bits, and wrap around")
 def xid_again(w: CaseWriter) -> None:
     """Take two transactions with the same xid, which wraps around."""
     orders = w.orders()
@@ -144,7 +142,7 @@ def xid_again(w: CaseWriter) -> None:
     w.commit(orders.insert({"id": 3, "note": "three"}), xid=800)
 
 
-@GROUP.case("times", MUST, "timestamp.h: TimestampTz is signed, microseconds since 2000-01-01")
+@GROUP.case("times", "timestamp.h: TimestampTz is signed, microseconds since 2000-01-01")
 def times(w: CaseWriter) -> None:
     """Take commit times before 2000 and far from now, which a server's clock may have been set to."""
     orders = w.orders()
@@ -152,21 +150,21 @@ def times(w: CaseWriter) -> None:
         w.commit(orders.insert({"id": number, "note": "late"}), time=time)
 
 
-@GROUP.case("names", MUST, "catalog-pg-class: a name is any text of up to 63 bytes")
+@GROUP.case("names", "catalog-pg-class: a name is any text of up to 63 bytes")
 def names(w: CaseWriter) -> None:
     """Take names with upper case, spaces, dots, quotes and letters beyond ASCII, and ones of 63 bytes."""
     odd = w.table('The "odd" one.', {"Id": "int4", "né à": "text", "x" * 63: "text"}, key=["Id"], namespace="Größe")
     w.commit(odd.insert({"Id": 1, "né à": "ü", "x" * 63: "y"}), odd.update({"Id": 1, "né à": "ö"}))
 
 
-@GROUP.case("no-columns", MUST, "ddl: CREATE TABLE t () is a table; a column list may leave none that is a key")
+@GROUP.case("no-columns", "ddl: CREATE TABLE t () is a table; a column list may leave none that is a key")
 def no_columns(w: CaseWriter) -> None:
     """Take rows of a table without columns."""
     nothing = w.table("nothing", {})
     w.commit(nothing.insert({}))
 
 
-@GROUP.case("texts", MUST, "protocol-logicalrep-message-formats-TupleData: a text is as long as its length says")
+@GROUP.case("texts", "protocol-logicalrep-message-formats-TupleData: a text is as long as its length says")
 def texts(w: CaseWriter) -> None:
     """Report texts as they are: with line breaks, quotes, backslashes, and characters of four bytes."""
     orders = w.orders()
