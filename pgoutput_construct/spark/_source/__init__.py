@@ -2,9 +2,8 @@
 
 In come options; out go batches of rows in Arrow. Data goes one way: ``datasource`` (the class that Spark knows) reads
 ``source_options``; ``log_readers`` ask for the range of the log that is read (``read_range``) and for a view of it
-(``views``: tables; ``row_views``: changes of all tables, quarantine; ``raw_views``: transactions, messages, events);
-``task_plan`` makes tasks of the index; in an executor ``segment_rows`` reads the segments of a task, checks them, and
-decodes the selected rows. Start reading at ``log_readers``, then ``task_plan``, then ``segment_rows``.
+(``views``); ``task_plan`` makes tasks of the index; in an executor ``segment_rows`` reads the segments of a task,
+checks them, and decodes the selected rows. Start reading at ``log_readers``, then ``task_plan``, then ``segment_rows``.
 
 The path of a row in an executor, from a segment to Spark::
 
