@@ -1,6 +1,6 @@
 """Which log a read is of, as of which moment, and which transactions and copies of it are selected."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -38,46 +38,35 @@ _MOST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class LsnBounds:
-    """The first and the last ``_commit_lsn`` of selected rows, both included.
+class LogRange:
+    """The transactions and copies that a read selects.
 
-    They come from options, never those of a filter that Spark pushes down (``DataSourceReader.pushFilters``): up to
+    The LSNs come from options, never from a filter that Spark pushes down (``DataSourceReader.pushFilters``): up to
     version 4 it stores what a read with pushed filters is planned to read in the source (``setReadInfo`` in
     PythonScanBuilder), not in the scan. Any other read of the same DataFrame, in that plan or in a later one, would
     lack the rows that the filter excluded.
     """
 
-    first_lsn: int = 0
-    last_lsn: int = _MOST
-
-    def mask(self, lsns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return whether each transaction, given by its commit LSN, is selected."""
-        found: NDArray[np.bool_] = (lsns >= self.first_lsn) & (lsns <= self.last_lsn)
-        return found
-
-    def includes(self, copy: TableCopy) -> bool:
-        """Return whether the rows of a copy are selected."""
-        return self.first_lsn <= copy.snapshot.lsn <= self.last_lsn
-
-
-@dataclass(frozen=True)
-class LogRange:
-    """The transactions and copies that a read selects."""
-
     after: int
     """Those that ended after this seq,"""
     until: int
     """up to this one,"""
-    bounds: LsnBounds = field(default_factory=LsnBounds)
-    """and committed between these;"""
+    first_lsn: int = 0
+    """and committed from this LSN on,"""
+    last_lsn: int = _MOST
+    """up to this one;"""
     lost: tuple[LostHistory, ...] = ()
     """without those of timelines that the server lost (``planning.lost_histories``)."""
 
     def mask(self, transactions: pa.Table) -> NDArray[np.bool_]:
         """Return whether each committed transaction is selected."""
         seqs, lsns = (transactions[name].to_numpy() for name in ("seq", "commit_lsn"))
-        selected: NDArray[np.bool_] = (seqs > self.after) & (seqs <= self.until) & self.bounds.mask(lsns)
-        return selected
+        selected: NDArray[np.bool_] = (seqs > self.after) & (seqs <= self.until)
+        return selected & (lsns >= self.first_lsn) & (lsns <= self.last_lsn)
+
+    def includes(self, copy: TableCopy) -> bool:
+        """Return whether the rows of a copy are selected."""
+        return self.after < copy.seq <= self.until and self.first_lsn <= copy.snapshot.lsn <= self.last_lsn
 
     def transactions(self, index: SegmentIndex) -> pa.Table:
         """Return the selected transactions of an index."""
@@ -94,7 +83,9 @@ def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions
     """Return the range of what ended after one seq, up to another."""
     # What was lost later still existed then.
     lost = tuple(each for each in lost_histories(log.index) if each.before_seq <= until)
-    return LogRange(after, until, bounds_of(options), lost)
+    # A copy that was made after an LSN may come before its commits in the log: the seq alone does not exclude it.
+    last_lsns = (int(each) for each in (options.asOfLsn, options.untilLsn) if each is not None)
+    return LogRange(after, until, int(options.fromLsn or 0), min(last_lsns, default=_MOST), lost)
 
 
 def moment_of(log: ChangeLog, options: SourceOptions) -> LogMoment:
@@ -111,15 +102,6 @@ def moment_of(log: ChangeLog, options: SourceOptions) -> LogMoment:
     if options.asOfTime is not None:
         return LogMoment(_last_seq_by(log.index, "time", options.asOfTime), moment_at(log.index, options.asOfTime).lsn)
     return LogMoment(log.index.last_seq)
-
-
-def bounds_of(options: SourceOptions) -> LsnBounds:
-    """Return the LSNs between which selected rows committed.
-
-    A copy that was made after an LSN may come before its commits in the log, so that the seq alone does not exclude it.
-    """
-    last = (int(each) for each in (options.asOfLsn, options.untilLsn) if each is not None)
-    return LsnBounds(int(options.fromLsn or 0), min(last, default=LsnBounds.last_lsn))
 
 
 def _check_complete(log: ChangeLog, lsn: Lsn) -> None:

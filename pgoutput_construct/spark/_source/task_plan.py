@@ -73,11 +73,11 @@ class SelectedRuns:
 
 def _segments_with_own(commits: Mapping[str, Numbers], selected: LogRange) -> tuple[Flags, Flags]:
     """Return which segments contain matching transactions, and for which the statistics are inconclusive."""
-    bounds, own = selected.bounds, commits["own"] > 0
+    own = commits["own"] > 0
     within, without = own.copy(), ~own
     for least, most, first, last in (
         ("first_commit", "last_commit", selected.after + 1, selected.until),
-        ("least_lsn", "most_lsn", bounds.first_lsn, bounds.last_lsn),
+        ("least_lsn", "most_lsn", selected.first_lsn, selected.last_lsn),
     ):
         within &= (commits[least] >= first) & (commits[most] <= last)
         without |= (commits[most] < first) | (commits[least] > last)
@@ -95,8 +95,8 @@ def _committed(transactions: pa.Table, selected: LogRange) -> Flags:
 
 
 def _copies(index: LogIndex, selected: LogRange) -> tuple[TableCopy, ...]:
-    copies = (copy for copy in present_copies(index) if copy.rows and selected.after < copy.seq <= selected.until)
-    return tuple(sorted((copy for copy in copies if selected.bounds.includes(copy)), key=lambda copy: copy.first_chunk))
+    copies = (copy for copy in present_copies(index) if copy.rows and selected.includes(copy))
+    return tuple(sorted(copies, key=lambda copy: copy.first_chunk))
 
 
 @dataclass(frozen=True)
