@@ -11,7 +11,7 @@ no Spark.
 - ``scopes``, ``descriptions``: the stream state of each payload; the Relation of each row
 - ``index``: BatchIndex: the one walk, and access by payload
 - ``decode_plan``: for one Relation: which kernel or reader decodes each column
-- ``table``, ``row_images``: blocks of rows; their new and their old tuples
+- ``table``: blocks of rows; their new and their old tuples
 - ``kernels``, ``frame_kernels``: generated: the walks over messages and over frames
 - ``column_masks``: what replaces values before they are stored
 - ``envelope``, ``copy_format``: frames of a connection, and rows of COPY, to payloads

@@ -3,7 +3,7 @@
 A plan is an int64 array with ENTRIES numbers for each column, so that the generated walk needs no Python objects. The
 walk passes each value to ``read_value``, which looks up the value's tag in the plan, decodes the value, and writes it
 to the column's part of one common buffer. A value that it does not decode keeps its offset, length and tag, and is
-decoded later (``columnar.row_images``).
+decoded later (``columnar.table``).
 """
 
 from collections.abc import Sequence
