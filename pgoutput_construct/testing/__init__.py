@@ -8,8 +8,7 @@ in the strategies without a change here.
 - ``payloads``, ``strategies``, ``field_strategies``: strategies of single messages; start reading in ``strategies``
 - ``streams``, ``change_stream``, ``random_tables``: strategies of streams
 - ``scenarios``, ``scenario_*``: strategies of scenarios: a model of the tables runs alongside the stream
-- ``fake_tables``, ``value_texts``, ``script_writer``, ``scripted_publisher``: the publisher, and the tables that a
-  test defines
+- ``fake_tables``, ``value_texts``, ``scripted_publisher``: the publisher, and the tables that a test defines
 - ``fixtures``: the publisher as a pytest fixture
 - ``scenario_feed``: scenarios of a seed as a publisher's feed, for subscribers in any language
 

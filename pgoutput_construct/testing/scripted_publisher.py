@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
@@ -23,15 +23,20 @@ from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.testing.fake_tables import Change, FakeTable
-from pgoutput_construct.testing.script_writer import ScriptWriter, check_changes
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.protocol import MessageFlags
+from pgoutput_construct.wire.protocol import MessageFlags, StreamStartFirstSegment
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 if TYPE_CHECKING:
     from pgoutput_construct.wire.messages import PgoutputMessage
 
 __all__ = ["TestPublisher", "publisher"]
+
+_START: Final = 0x1000000
+_RECORD: Final = 0x40
+"""Bytes of WAL of a record."""
+_FIRST: Final = int(StreamStartFirstSegment.FIRST_SEGMENT)
+_LATER: Final = int(StreamStartFirstSegment.LATER_SEGMENT)
 
 
 @contextmanager
@@ -67,15 +72,20 @@ def publisher(
         yield TestPublisher(running, script)
 
 
-class TestPublisher(ScriptWriter):
-    """A publisher whose stream a test defines; commits are served at once."""
+class TestPublisher:
+    """A publisher whose stream a test defines: commits are served at once, with increasing LSNs."""
 
     __test__ = False  # pytest: this is not a test class
 
     def __init__(self, running: ThreadedPublisher, script: Script) -> None:
-        super().__init__(script)
         self._running = running
+        self._script = script
         self._oid = FIRST_USER_OID
+        self._lsn = _START
+        self._xid = 700
+        self._described = set[int]()
+        """The tables whose Relation was sent."""
+        self._in_stream: dict[int, set[int]] = {}
 
     @property
     def dsn(self) -> str:
@@ -144,8 +154,8 @@ class TestPublisher(ScriptWriter):
         Raises:
             PgoutputError: An argument is not of its type, or an origin is given where none can be sent.
         """
-        check_changes(changes)
-        check_changes(rolled_back)
+        _check_changes(changes)
+        _check_changes(rolled_back)
         if origin is not None and (streamed or prepared is not None):
             raise PgoutputError("an origin is sent with plain transactions only: omit streamed and prepared")
         if streamed:
@@ -158,7 +168,7 @@ class TestPublisher(ScriptWriter):
 
     def prepare(self, changes: Sequence[Change | Fault], gid: str, xid: int | None = None) -> int:
         """Serve a transaction up to its PREPARE; return its xid."""
-        check_changes(changes)
+        _check_changes(changes)
         xid = self._next_xid() if xid is None else xid
         (start, end), now = self._record_behind(changes), Timestamp.now()
         self._add(Lsn(self._lsn), m.BeginPrepare(start, end, now, xid, gid))
@@ -167,10 +177,16 @@ class TestPublisher(ScriptWriter):
         self._record()
         return xid
 
+    def commit_prepared(self, gid: str, xid: int) -> Lsn:
+        """Serve a COMMIT PREPARED; return the LSN after it."""
+        start, end = self._record()
+        self._add(end, m.CommitPrepared(start, end, Timestamp.now(), xid, gid))
+        return end
+
     def interleaved(self, *transactions: Sequence[Change]) -> Lsn:
         """Serve streamed transactions whose segments alternate; return the LSN after the last commit."""
         for changes in transactions:
-            check_changes(changes)
+            _check_changes(changes)
         xids = [self._next_xid() for _ in transactions]
         for number in range(max(map(len, transactions), default=0)):
             for xid, changes in zip(xids, transactions, strict=True):
@@ -254,3 +270,84 @@ class TestPublisher(ScriptWriter):
         (``seconds``), error (``sqlstate``, ``message``).
         """
         self._script.fault(Fault(name, arguments))
+
+    def _commit_plain(self, changes: Sequence[Change | Fault], xid: int, origin: str | None) -> Lsn:
+        (start, end), now = self._record_behind(changes), Timestamp.now()
+        self._add(Lsn(self._lsn), m.Begin(start, now, xid))
+        if origin is not None:
+            self._add(Lsn(0), m.Origin(Lsn(0), origin))
+        self._changes(changes)
+        self._add(end, m.Commit(start, end, now))
+        self._record()
+        return end
+
+    def _commit_streamed(
+        self, changes: Sequence[Change | Fault], gid: str | None, rolled_back: Sequence[Change]
+    ) -> Lsn:
+        xid = self._next_xid()
+        self._segment(xid, changes[:1])
+        if rolled_back:
+            subxid = self._next_xid()
+            self._segment(xid, rolled_back, subxid=subxid, is_first=False)
+            self._add(Lsn(self._lsn), m.StreamAbort(xid, subxid))
+            del self._in_stream[xid]  # PostgreSQL describes the tables again (cleanup_rel_sync_cache())
+        if changes[1:]:
+            self._segment(xid, changes[1:], is_first=False)
+        if gid is None:
+            return self._stream_commit(xid)
+        start, end = self._record()
+        self._add(end, m.StreamPrepare(start, end, Timestamp.now(), xid, gid))
+        return self.commit_prepared(gid, xid)
+
+    def _segment(
+        self, xid: int, changes: Sequence[Change | Fault], is_first: bool = True, subxid: int | None = None
+    ) -> None:
+        self._add(Lsn(0), m.StreamStart(xid, _FIRST if is_first else _LATER))
+        self._changes(changes, subxid or xid, self._in_stream.setdefault(xid, set()))
+        self._add(Lsn(0), m.StreamStop())
+
+    def _stream_commit(self, xid: int) -> Lsn:
+        start, end = self._record()
+        self._add(end, m.StreamCommit(xid, start, end, Timestamp.now()))
+        self._described |= self._in_stream.pop(xid, set())
+        return end
+
+    def _changes(
+        self, changes: Sequence[Change | Fault], xid: int | None = None, described: set[int] | None = None
+    ) -> None:
+        known = self._described if described is None else described
+        for change in changes:
+            if isinstance(change, Fault):
+                self._script.fault(change)
+                continue
+            table, message = change
+            if table.oid not in known:
+                known.add(table.oid)
+                self._add(Lsn(0), replace(table.relation, xid=xid))
+            changed: Any = message
+            self._add(self._record()[0], replace(changed, xid=xid))
+
+    def _add(self, lsn: Lsn, message: m.PgoutputMessage) -> None:
+        self._script.add(lsn, message)
+
+    def _record_behind(self, changes: Sequence[Change | Fault]) -> tuple[Lsn, Lsn]:
+        """Return the start and end LSN of a commit record that follows the records of its changes."""
+        start = self._lsn + _RECORD * sum(not isinstance(change, Fault) for change in changes)
+        return Lsn(start), Lsn(start + _RECORD)
+
+    def _record(self) -> tuple[Lsn, Lsn]:
+        start, self._lsn = self._lsn, self._lsn + _RECORD
+        return Lsn(start), Lsn(self._lsn)
+
+    def _next_xid(self) -> int:
+        self._xid += 1
+        return self._xid
+
+
+def _check_changes(changes: Sequence[Change | Fault]) -> None:
+    """Raise PgoutputError for what is no sequence of changes, before any of them is served."""
+    if isinstance(changes, Change | Fault) or not isinstance(changes, Sequence):
+        raise PgoutputError(f"changes are a sequence, such as [table.insert(...)], not {changes!r:.80}")
+    for change in changes:
+        if not isinstance(change, Change | Fault):
+            raise PgoutputError(f"a change is what table.insert(...) and the like return, not {change!r:.80}")
