@@ -207,10 +207,7 @@ class TestPublisher:
         if not transactional:
             self._add(end, sent)
             return end
-        self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))
-        self._add(end, sent)
-        self._add(end, m.Commit(start, end, Timestamp.now()))
-        return end
+        return self._alone(start, end, (end, sent))
 
     def stray_stream_abort(self) -> None:
         """Serve the abort of a transaction that was never streamed, as PostgreSQL 18 may do."""
@@ -219,19 +216,12 @@ class TestPublisher:
 
     def describe(self, table: FakeTable) -> None:
         """Serve the Relation of a table again, in a transaction without changes."""
-        start, end = self._record()
-        self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))
-        self._add(Lsn(0), table.relation)
-        self._add(end, m.Commit(start, end, Timestamp.now()))
+        self._alone(*self._record(), (Lsn(0), table.relation))
 
     def undescribed(self, change: Change) -> Lsn:
         """Serve a change before its Relation, which no server does; return the LSN after the transaction."""
         start, end = self._record()
-        self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))
-        self._add(end, change.message)
-        self._add(Lsn(0), change.table.relation)
-        self._add(end, m.Commit(start, end, Timestamp.now()))
-        return end
+        return self._alone(start, end, (end, change.message), (Lsn(0), change.table.relation))
 
     def send(self, message: "PgoutputMessage", lsn: Lsn | None = None) -> None:
         """Serve a single message; raise ProtocolError if the stream's state does not permit it."""
@@ -326,6 +316,14 @@ class TestPublisher:
                 self._add(Lsn(0), replace(table.relation, xid=xid))
             changed: Any = message
             self._add(self._record()[0], replace(changed, xid=xid))
+
+    def _alone(self, start: Lsn, end: Lsn, *inside: tuple[Lsn, "PgoutputMessage"]) -> Lsn:
+        """Serve a transaction of one record, with some messages between Begin and Commit; return the LSN after it."""
+        self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))
+        for lsn, message in inside:
+            self._add(lsn, message)
+        self._add(end, m.Commit(start, end, Timestamp.now()))
+        return end
 
     def _add(self, lsn: Lsn, message: m.PgoutputMessage) -> None:
         self._script.add(lsn, message)
