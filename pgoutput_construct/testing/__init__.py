@@ -5,8 +5,8 @@ a server could send (``streams``), streams with the tables that must result (``s
 what a test commits (``publisher``). Everything follows from the specification's definitions, so a new message appears
 in the strategies without a change here.
 
-- ``payloads``, ``strategies``, ``field_strategies``: strategies of single messages; start reading in ``strategies``
-- ``streams``, ``change_stream``, ``random_tables``: strategies of streams
+- ``payloads``, ``strategies``: strategies of single messages; start reading in ``strategies``
+- ``streams``, ``random_tables``: strategies of streams
 - ``scenarios``, ``scenario_*``: strategies of scenarios: a model of the tables runs alongside the stream
 - ``fake_tables``, ``value_texts``, ``scripted_publisher``: the publisher, and the tables that a test defines
 - ``fixtures``: the publisher as a pytest fixture

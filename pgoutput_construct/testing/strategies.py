@@ -1,15 +1,14 @@
 """Hypothesis strategies derived from the construct definitions, so that they generate whatever these can build."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from construct import Construct, Default, FocusedSeq, IfThenElse, Renamed, Struct, Switch
 from construct.expr import BinExpr, UniExpr
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from pgoutput_construct.testing.field_strategies import After, blobs, branches, record, several, strings
 from pgoutput_construct.wire.primitives import Absent, Bits, Constant, Data, Letter, Number, OneOf, String
 from pgoutput_construct.wire.structures import (
     Closed,
@@ -31,6 +30,55 @@ from pgoutput_construct.wire.types import FieldedBytes
 __all__ = ["any_of"]
 
 Strategy = SearchStrategy[Any]
+T = TypeVar("T")
+
+
+class Branch(NamedTuple):
+    """A drawn branch of a choice: its tag, and its content."""
+
+    kind: str | None
+    value: Any
+
+
+class After(NamedTuple):
+    """A strategy that depends on the values of earlier fields."""
+
+    of: Callable[[Mapping[str, Any]], SearchStrategy[Any]]
+
+
+def strings() -> SearchStrategy[str]:
+    """Return strs as ``parse`` returns them: without NUL, and with surrogates only for bytes that are not UTF-8."""
+    raw = st.binary(max_size=24).map(lambda data: data.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
+    return st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=24) | raw
+
+
+def blobs() -> SearchStrategy[bytes]:
+    """Return bytes of any content."""
+    return st.binary(max_size=48)
+
+
+def several(items: SearchStrategy[T], least: int = 0) -> SearchStrategy[tuple[T, ...]]:
+    """Return the items of a repeat; always none if the options permit no item."""
+    return st.just(()) if items.is_empty else st.lists(items, min_size=least, max_size=4).map(tuple)
+
+
+def branches(cases: Mapping[str, SearchStrategy[Any]], optional: bool = False) -> SearchStrategy[Branch]:
+    """Return the branches of a choice; also no branch if it is optional."""
+    possible = {kind: strategy for kind, strategy in cases.items() if not strategy.is_empty}
+    taken = [st.builds(Branch, st.just(kind), strategy) for kind, strategy in possible.items()]
+    return st.one_of(*taken, *([st.just(Branch(None, None))] if optional else []))
+
+
+@st.composite
+def record(draw: st.DrawFn, cls: Callable[..., T], /, **fields: SearchStrategy[Any] | After) -> T:
+    """Return objects of a message class; a field that is a Branch also sets the field of its kind."""
+    values: dict[str, Any] = {}
+    for name, strategy in fields.items():
+        value = draw(strategy.of(values) if isinstance(strategy, After) else strategy)
+        if isinstance(value, Branch):
+            values[f"{name}_kind"] = value.kind
+        values[name] = value.value if isinstance(value, Branch) else value
+    return cls(**values)
 
 
 def any_of(cls: type, definition: Struct, parameters: Mapping[str, Any], complete: bool = False) -> Strategy:
