@@ -19,7 +19,7 @@ class Target(NamedTuple):
     """The modules whose coverage guides it."""
 
 
-_MESSAGE: Final = ("codec", "definitions", "engine", "composites", "primitives", "json_forms", "trace")
+_MESSAGE: Final = ("codec", "definitions", "engine", "composites", "primitives", "jsonable", "trace")
 _WIRE: Final = "pgoutput_construct.wire."
 _LOG: Final = "pgoutput_construct.changelog."
 _CLI: Final = "pgoutput_construct.cli."
@@ -47,7 +47,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "file": Target(
         file_targets.read_file, 8192, [f"{_CLI}{name}" for name in ("recvlogical", "hexlines", "readers", "source")]
     ),
-    "lines": Target(file_targets.read_lines, 4096, [f"{_CLI}lines", f"{_WIRE}jsonable", f"{_WIRE}json_forms"]),
+    "lines": Target(file_targets.read_lines, 4096, [f"{_CLI}lines", f"{_WIRE}jsonable"]),
     "inspect": Target(
         file_targets.inspect_file, 8192,
         [f"{_CLI}{name}" for name in ("inspect", "inspect_source", "inspect_rows", "inspect_names", "inspect_picture")],
