@@ -3,20 +3,21 @@
 import re
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import Final
+from typing import Any, Final
 
 from pgoutput_construct.conformance._play.case_publisher import PASSWORD, SLOT, USER, CaseFeed, CasePublisher
 from pgoutput_construct.conformance._play.case_stage import CaseStage
-from pgoutput_construct.conformance._play.matcher import Matcher
-from pgoutput_construct.conformance.conformance_case import ConformanceCase, Outcome
+from pgoutput_construct.conformance.conformance_case import ConformanceCase, Outcome, Play
 from pgoutput_construct.conformance.conformance_client import ClientTask, ConformanceClient, RunningClient
-from pgoutput_construct.conformance.meaning import ExpectedChange, parse_report
+from pgoutput_construct.conformance.meaning import ExpectedChange, ReportedChange, difference, parse_report
 from pgoutput_construct.conformance.steps import StaySilent
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._server.service import Settings
@@ -102,7 +103,7 @@ class _CaseRun:
     def __init__(self, case: ConformanceCase, client: ConformanceClient, timeout: float, directory: Path) -> None:
         self._case, self._client, self._timeout, self._directory = case, client, timeout, directory
         self._stage = CaseStage(case, self.count_reported)
-        self._matcher = Matcher(case.play, self._stage.sent)
+        self._matcher = _Matcher(case.play, self._stage.sent)
         self._lock = RLock()
         self._lines = 0
         self._malformed = ""
@@ -302,6 +303,130 @@ class _CaseRun:
         refusals = "\n".join(f"server: {text}" for text in dict.fromkeys(self._stage.refusals))
         said = "\n".join(filter(None, (errors.strip(), refusals)))
         return CaseResult(self._case, verdict, problem, expected, reported, said)
+
+
+@dataclass(frozen=True)
+class _Mismatch:
+    """The first report that is wrong."""
+
+    problem: str
+    expected: ExpectedChange | None
+    reported: ReportedChange | None
+
+
+class _Matcher:
+    """Compares a client's changes with what a case expects, in the order of its lines.
+
+    A transaction that the server has sent again, since it was not confirmed, may be reported again, unless the case
+    says otherwise; the ones after it may then be, too.
+    """
+
+    def __init__(self, play: Play, sent: Mapping[int, int]) -> None:
+        """Expect the first transaction.
+
+        Args:
+            play: What is played.
+            sent: How often each unit was sent completely.
+        """
+        self._play = play
+        self._sent = sent
+        self.complete = 0
+        """The number of expected transactions that were reported completely."""
+        self.mismatch: _Mismatch | None = None
+        self._next = 0
+        """The transaction that is expected next: one of those before ``complete`` if they are reported again."""
+        self._open: list[ExpectedChange] = []
+        """What is missing of the transaction that is reported."""
+        self._counts: Counter[int] = Counter()
+        self._last = -1
+        """The transaction that was reported last."""
+        self._transaction: Any = None
+
+    @property
+    def has_all(self) -> bool:
+        """Whether all expected transactions were reported, and nothing else."""
+        return self.mismatch is None and self.complete == len(self._play.transactions) and not self._open
+
+    def restarted(self) -> None:
+        """Note that the client was started again: how it tells transactions apart may begin anew."""
+        self._transaction = None
+
+    def take(self, change: ReportedChange) -> None:
+        """Take the next change."""
+        if self.mismatch is not None:
+            return
+        if self._open:
+            self._continue(change)
+        else:
+            self._begin(change)
+        self._transaction = change.transaction
+
+    def missing(self) -> ExpectedChange | None:
+        """Return the change that is expected next; None if all were reported."""
+        if self._open:
+            return self._open[0]
+        transactions = self._play.transactions
+        return transactions[self.complete].changes[0] if self.complete < len(transactions) else None
+
+    def _continue(self, change: ReportedChange) -> None:
+        expected = self._open[0]
+        if change.transaction != self._transaction:
+            self._fail("the rest of a transaction is missing, or is reported as another one", expected, change)
+            return
+        found = self._matching(change)
+        if found is None:
+            self._fail(difference(expected, change), expected, change)
+            return
+        self._open.remove(found)
+        self._end()
+
+    def _matching(self, change: ReportedChange) -> ExpectedChange | None:
+        """Return the expected change that a reported one is: tables of one truncate have no order."""
+        first = self._open[0]
+        together = [first]
+        if first.operation == "truncate":
+            together = [each for each in self._open if each.operation == "truncate" and each.step == first.step]
+        return next((each for each in together if not difference(each, change)), None)
+
+    def _begin(self, change: ReportedChange) -> None:
+        transactions = self._play.transactions
+        for number in dict.fromkeys((self._next, self.complete, *range(self.complete))):
+            if number >= len(transactions):
+                continue
+            self._open = list(transactions[number].changes)
+            found = self._matching(change)
+            if found is not None:
+                self._open.remove(found)
+                self._started(number, found, change)
+                return
+        self._open = []
+        if self.complete < len(transactions):
+            expected = transactions[self.complete].changes[0]
+            self._fail(difference(expected, change), expected, change)
+        else:
+            self._fail("this was not committed, or must not be accepted", None, change)
+
+    def _started(self, number: int, expected: ExpectedChange, change: ReportedChange) -> None:
+        again = self._counts[number]
+        self._counts[number] += 1
+        if again and self._play.once:
+            self._fail("the transaction was reported before", expected, change)
+        elif again and again >= self._sent.get(self._play.transactions[number].unit, 0):
+            self._fail("the transaction was reported before, and was not sent again", expected, change)
+        elif number != self._last and change.transaction is not None and change.transaction == self._transaction:
+            self._fail("it is reported as a change of the transaction before", expected, change)
+        else:
+            self._next = self._last = number
+            self._end()
+
+    def _end(self) -> None:
+        if not self._open:
+            self._next += 1
+            self.complete = max(self.complete, self._next)
+
+    def _fail(self, problem: str, expected: ExpectedChange | None, reported: ReportedChange) -> None:
+        self.mismatch = _Mismatch(problem, expected, reported)
+        self._open = []
 
 
 def _status(status: int) -> str:

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from pgoutput_construct.conformance._play.case_connection import CaseConnection
 from pgoutput_construct.conformance._play.case_stage import CaseStage
-from pgoutput_construct.conformance._play.script_sender import ScriptSender
+from pgoutput_construct.conformance._play.script_sender import CaseConnection, ScriptSender
 from pgoutput_construct.publisher._feed.feed import About, Feed
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher._server.client_connection import ClientConnection

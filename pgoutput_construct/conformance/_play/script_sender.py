@@ -2,11 +2,11 @@
 
 import asyncio
 import math
+import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from pgoutput_construct.conformance._play.case_connection import CaseConnection
 from pgoutput_construct.conformance._play.case_stage import CaseStage, StreamLog
 from pgoutput_construct.conformance.steps import (
     DropConnection,
@@ -22,7 +22,7 @@ from pgoutput_construct.conformance.steps import (
     StaySilent,
     Step,
 )
-from pgoutput_construct.publisher._server.client_connection import ConnectionEnded
+from pgoutput_construct.publisher._server.client_connection import ClientConnection, ConnectionEnded
 from pgoutput_construct.publisher._server.copy_both import CopyBothStream
 from pgoutput_construct.publisher._server.service import Service
 from pgoutput_construct.publisher.refusals import Refusal
@@ -35,13 +35,49 @@ from pgoutput_construct.wire.options import LAYOUT_OPTIONS
 from pgoutput_construct.wire.protocol import ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["ScriptSender"]
+__all__ = ["CaseConnection", "ScriptSender"]
 
 _POLL_SECONDS: Final = 0.004
 _BATCH_BYTES: Final = 1 << 16
 """Bytes of messages that are written together."""
 _KEEPALIVE_SECONDS: Final = 0.5
 """Between keepalives after the end of the script."""
+_SPLIT_BYTES: Final = 2500
+"""Bytes that are sent in pieces, after which everything is sent as it comes: results of queries may be large."""
+_PAUSE_SECONDS: Final = 0.0002
+"""Between two pieces, so that the client may read each before the next one is there."""
+
+
+class CaseConnection(ClientConnection):
+    """The server side of a connection; sends in pieces of some bytes, if it was told to."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, split: int) -> None:
+        """Begin a connection.
+
+        Args:
+            reader: Receives from the client.
+            writer: Sends to the client.
+            split: The size of a piece in bytes; 0: everything is sent as it comes.
+        """
+        super().__init__(reader, writer)
+        self._split, self._left = split, _SPLIT_BYTES
+        connection: socket.socket = writer.get_extra_info("socket")
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes, and wait while the client is slow to read."""
+        at = 0
+        while at < len(data):
+            size = self._split if self._split and self._left > 0 else len(data)
+            await super().write(data[at : at + size])
+            at += size
+            self._left -= size
+            if self._split:
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+    def split(self, size: int) -> None:
+        """Send what comes next in pieces of a size, 0 for as it comes."""
+        self._split, self._left = size, _SPLIT_BYTES
 
 
 class ScriptSender(CopyBothStream):
