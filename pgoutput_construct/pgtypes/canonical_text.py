@@ -15,10 +15,12 @@ A value that the Arrow type cannot represent (``_untyped``) always has PostgreSQ
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.pgtypes.arrays import spark_array, spark_quoted, sql_array
-from pgoutput_construct.pgtypes.numbers import FLOAT_TEXTS, SparkFloats
+from pgoutput_construct.pgtypes.numbers import float_texts, spark_floats
 from pgoutput_construct.pgtypes.type_registry import FAMILIES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
     from pyspark.sql import Column
     from pyspark.sql import types as T  # noqa: N812 - as Spark's documentation has it
@@ -57,7 +59,9 @@ def _special(type_name: str, arrow: "pa.DataType") -> "SqlText | None":
     return next(filter(None, (family.sql(type_name, arrow) for family in FAMILIES.values())), None)
 
 
-def output_text(value: "Column", kind: "T.DataType", floats: SparkFloats = FLOAT_TEXTS) -> "Column":
+def output_text(
+    value: "Column", kind: "T.DataType", floats: "Callable[[pa.Array], pa.Array]" = float_texts
+) -> "Column":
     """Return PostgreSQL's text of a value in Spark; null for NULL.
 
     It does not depend on the session's settings, such as its time zone and ANSI mode.
@@ -65,7 +69,7 @@ def output_text(value: "Column", kind: "T.DataType", floats: SparkFloats = FLOAT
     Args:
         value: The value.
         kind: Its Spark type.
-        floats: The text of floating-point numbers: ``FLOAT_BITS`` makes the result canonical.
+        floats: The texts of floating-point numbers: ``float_bits`` makes the result canonical.
     """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql import types as T  # noqa: N812
@@ -73,9 +77,9 @@ def output_text(value: "Column", kind: "T.DataType", floats: SparkFloats = FLOAT
     if isinstance(kind, T.ArrayType):
         element = kind.elementType
         if isinstance(element, T.FloatType | T.DoubleType):
-            return spark_array(floats.texts(value))
+            return spark_array(spark_floats(floats, value, kind))
         return spark_array(F.transform(value, lambda item: spark_quoted(output_text(item, element), element)))
     if isinstance(kind, T.FloatType | T.DoubleType):
-        return floats.text(value)
+        return spark_floats(floats, value, kind)
     text = _SPARK_TEXTS.get(type(kind).__name__)
     return value.cast("string") if text is None else text(value, kind)

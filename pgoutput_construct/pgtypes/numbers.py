@@ -13,7 +13,6 @@ import re
 import struct
 from binascii import hexlify
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -28,19 +27,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FAMILY",
-    "FLOAT_BITS",
-    "FLOAT_TEXTS",
     "Numeral",
-    "SparkFloats",
     "decimal_type",
     "float_bits",
     "float_text",
     "float_texts",
+    "in_lists",
     "integer_codec",
     "json_value",
-    "lists_of_float_bits",
-    "lists_of_float_texts",
     "single",
+    "spark_floats",
 ]
 
 _NOT_FINITE, _SIGNS = {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}, {0: "", NUMERIC_NEGATIVE: "-"}
@@ -412,17 +408,7 @@ def float_texts(values: "pa.Array") -> "pa.Array":
     return pa.array(list(written), pa.string(), mask=np.asarray(values.is_null()))
 
 
-def lists_of_float_bits(values: "pa.Array") -> "pa.Array":
-    """Return ``float_bits`` of lists of numbers."""
-    return _in_lists(values, float_bits)
-
-
-def lists_of_float_texts(values: "pa.Array") -> "pa.Array":
-    """Return ``float_texts`` of lists of numbers."""
-    return _in_lists(values, float_texts)
-
-
-def _in_lists(values: "pa.Array", of: "Callable[[pa.Array], pa.Array]") -> "pa.Array":
+def in_lists(of: "Callable[[pa.Array], pa.Array]", values: "pa.Array") -> "pa.Array":
     """Apply a function to the elements of lists."""
     import numpy as np
     import pyarrow as pa
@@ -432,41 +418,25 @@ def _in_lists(values: "pa.Array", of: "Callable[[pa.Array], pa.Array]") -> "pa.A
     return pa.ListArray.from_arrays(offsets, of(values.flatten()), mask=values.is_null())
 
 
-@dataclass(frozen=True)
-class SparkFloats:
-    """The text of floating-point numbers in Spark; each function takes and returns an Arrow array."""
+def spark_floats(of: "Callable[[pa.Array], pa.Array]", value: "Column", kind: "T.DataType") -> "Column":
+    """Return the texts of floating-point numbers in Spark, or those of lists of them.
 
-    of_values: "Callable[[pa.Array], pa.Array]"
-    of_lists: "Callable[[pa.Array], pa.Array]"
-
-    # The UDFs are created on each call, because Spark Connect and classic Spark need different ones.
-    def text(self, value: "Column") -> "Column":
-        """Return the text of a number."""
-        from pyspark.sql import types as T  # noqa: N812
-
-        return _arrow_udf(self.of_values, value, T.StringType())
-
-    def texts(self, value: "Column") -> "Column":
-        """Return the texts of a list of numbers."""
-        from pyspark.sql import types as T  # noqa: N812
-
-        return _arrow_udf(self.of_lists, value, T.ArrayType(T.StringType()))
-
-
-def _arrow_udf(function: "Callable[[pa.Array], pa.Array]", value: "Column", kind: "T.DataType") -> "Column":
+    Args:
+        of: Their texts: ``float_texts``, as PostgreSQL writes them, or ``float_bits``, as canonical texts have them.
+        value: The number, or the list.
+        kind: Its Spark type.
+    """
     import pyarrow as pa
     from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import types as T  # noqa: N812
+
+    is_list = isinstance(kind, T.ArrayType)
 
     def write(values: pa.Array) -> pa.Array:  # Spark evaluates these annotations; strings would not work
-        return function(values)
+        return in_lists(of, values) if is_list else of(values)
 
-    return F.arrow_udf(write, kind)(value)
-
-
-FLOAT_TEXTS: Final = SparkFloats(float_texts, lists_of_float_texts)
-"""As PostgreSQL writes them."""
-FLOAT_BITS: Final = SparkFloats(float_bits, lists_of_float_bits)
-"""As canonical texts have them."""
+    # The UDF is created on each call, because Spark Connect and classic Spark need different ones.
+    return F.arrow_udf(write, T.ArrayType(T.StringType()) if is_list else T.StringType())(value)
 
 
 def _spark_boolean(value: "Column", kind: "T.DataType") -> "Column":

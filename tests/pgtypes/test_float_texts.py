@@ -5,7 +5,7 @@ import struct
 
 import pyarrow as pa
 
-from pgoutput_construct.pgtypes.numbers import float_bits, lists_of_float_bits
+from pgoutput_construct.pgtypes.numbers import float_bits, in_lists
 
 
 def test_bits() -> None:
@@ -16,5 +16,5 @@ def test_bits() -> None:
         expected = [None if each is None else struct.pack(form, each).hex() for each in numbers]
         assert found == [*expected[:4], "NaN", expected[5]]
     lists = pa.array([[9.0], [1.5, None], None, [], [math.nan]], pa.list_(pa.float64())).slice(1)
-    assert lists_of_float_bits(lists).to_pylist() == [["3ff8000000000000", None], None, [], ["NaN"]]
+    assert in_lists(float_bits, lists).to_pylist() == [["3ff8000000000000", None], None, [], ["NaN"]]
     assert len(float_bits(pa.array([], pa.float64()))) == 0

@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pgoutput_construct.columnar.row_checksums import BUCKET_DIGITS, DIGITS, ByHash, ByKey, Checksum, Division
 from pgoutput_construct.pgtypes.arrays import spark_array, spark_quoted
 from pgoutput_construct.pgtypes.canonical_text import output_text
-from pgoutput_construct.pgtypes.numbers import FLOAT_BITS
+from pgoutput_construct.pgtypes.numbers import float_bits
 from pgoutput_construct.spark._log_view.change_columns import column
 
 
@@ -83,7 +83,7 @@ TEXTS: Final = "the texts of what the types of columns cannot hold, as the colum
 
 def canonical(rows: DataFrame, name: str) -> Column:
     """Return the canonical text of a column of rows that have TEXTS."""
-    return F.coalesce(output_text(column(name), rows.schema[name].dataType, FLOAT_BITS), F.col(TEXTS)[F.lit(name)])
+    return F.coalesce(output_text(column(name), rows.schema[name].dataType, float_bits), F.col(TEXTS)[F.lit(name)])
 
 
 def digest(rows: DataFrame, names: Sequence[str]) -> Column:
@@ -106,4 +106,4 @@ def bucket(of: Column, count: int) -> Column:
 
 def _element(rows: DataFrame, name: str) -> Column:
     kind, untyped = rows.schema[name].dataType, spark_quoted(F.col(TEXTS)[F.lit(name)])
-    return F.coalesce(spark_quoted(output_text(column(name), kind, FLOAT_BITS), kind), untyped)
+    return F.coalesce(spark_quoted(output_text(column(name), kind, float_bits), kind), untyped)
