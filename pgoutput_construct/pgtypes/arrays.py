@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
 from pgoutput_construct.pgtypes.family import Family, SqlText
-from pgoutput_construct.pgtypes.value_codec import MAX_DIMENSIONS, Codec, Reader, Writer, split_items
+from pgoutput_construct.pgtypes.value_codec import MAX_DIMENSIONS, Codec, Reader, Writer, sized, split_items
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -110,7 +110,8 @@ def _elements(tokens: re.Pattern[str], text: str, element: Reader) -> tuple[list
         elif mark == "}":
             depth -= 1
         elif not mark:
-            items.append(_item(plain or _ESCAPED.sub(r"\1", quoted), element) if plain != _NULL else _LENGTH.pack(-1))
+            item = sized(element(plain or _ESCAPED.sub(r"\1", quoted))) if plain != _NULL else _LENGTH.pack(-1)
+            items.append(item)
     if not items:
         return [], []
     counts.append(len(items))
@@ -125,11 +126,6 @@ def _split(tokens: re.Pattern[str], text: str) -> Iterator[tuple[str, str, str]]
             raise ValueError("not an array")
         yield found[1] or "", found[2] or "", found[3] or ""
         at = found.end()
-
-
-def _item(text: str, element: Reader) -> bytes:
-    data = element(text)
-    return _LENGTH.pack(len(data)) + data
 
 
 def binary_elements(data: bytes) -> list[bytes | None]:

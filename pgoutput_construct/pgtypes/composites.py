@@ -12,7 +12,7 @@ from typing import Final
 from pgoutput_construct.pgtypes.arrays import array_text, element_oid
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.pgtypes.family import Family
-from pgoutput_construct.pgtypes.value_codec import Writer, utf8
+from pgoutput_construct.pgtypes.value_codec import Writer, quoted, utf8
 
 __all__ = ["FAMILY", "label", "user_text"]
 
@@ -60,12 +60,6 @@ def label(data: bytes) -> str:
     return text
 
 
-def _quoted(text: str) -> str:
-    if text and not _QUOTED.intersection(text):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '""') + '"'
-
-
 def _row_text(writer: Callable[[int], Writer], data: bytes) -> str:
     """Return the text of a composite (record_out()); ``writer`` returns the text writer of a type by its OID.
 
@@ -77,7 +71,7 @@ def _row_text(writer: Callable[[int], Writer], data: bytes) -> str:
         at += 8
         if not oid or not -1 <= length <= len(data) - at:
             raise ValueError("not a composite")
-        texts.append("" if length < 0 else _quoted(writer(oid)(data[at : at + length])))
+        texts.append("" if length < 0 else quoted(writer(oid)(data[at : at + length]), _QUOTED))
         at += max(length, 0)
     if not texts or len(texts) != count:
         raise ValueError(f"{len(texts)} columns where the count is {count}")

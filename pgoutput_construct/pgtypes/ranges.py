@@ -8,7 +8,7 @@ from typing import Final
 
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.pgtypes.family import Family
-from pgoutput_construct.pgtypes.value_codec import Codec, Reader, Writer, split_items
+from pgoutput_construct.pgtypes.value_codec import Codec, Reader, Writer, quoted, sized, split_items
 
 __all__ = ["family_over"]
 
@@ -20,14 +20,8 @@ _RANGE: Final = re.compile(rf"([\[(]){_BOUND},{_BOUND}([\])])", re.DOTALL)
 _ONE: Final = re.compile(rf"{_EMPTY_TEXT}|[\[(]{_BOUND},{_BOUND}[\])]", re.DOTALL)
 
 
-def _quoted(text: str) -> str:
-    if text and not _QUOTED.intersection(text):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '""') + '"'
-
-
 def _range_text(bound: Writer, data: bytes) -> str:
-    flags, bounds = data[0], [_quoted(bound(each or b"")) for each in split_items(data[1:])]
+    flags, bounds = data[0], [quoted(bound(each or b""), _QUOTED) for each in split_items(data[1:])]
     if flags & _EMPTY and not bounds:
         return _EMPTY_TEXT
     lower = "" if flags & _LOWER_FREE else bounds.pop(0)
@@ -46,15 +40,11 @@ def _range_binary(bound: Reader, text: str) -> bytes:
     opening, lower, upper, closing = found.groups()
     flags = _LOWER_IN * (opening == "[") | _UPPER_IN * (closing == "]")
     flags |= _LOWER_FREE * (not lower) | _UPPER_FREE * (not upper)
-    return bytes([flags]) + b"".join(_sized(bound(_unquoted(each))) for each in (lower, upper) if each)
+    return bytes([flags]) + b"".join(sized(bound(_unquoted(each))) for each in (lower, upper) if each)
 
 
 def _unquoted(text: str) -> str:
     return re.sub(r'\\(.)|"(")', r"\1\2", text[1:-1], flags=re.DOTALL) if text.startswith('"') else text
-
-
-def _sized(data: bytes) -> bytes:
-    return struct.pack("!i", len(data)) + data
 
 
 def _multirange_text(one: Writer, data: bytes) -> str:
@@ -65,7 +55,7 @@ def _multirange_text(one: Writer, data: bytes) -> str:
 
 
 def _multirange_binary(one: Reader, text: str) -> bytes:
-    found = [_sized(one(each[0])) for each in _ONE.finditer(text[1:-1])]
+    found = [sized(one(each[0])) for each in _ONE.finditer(text[1:-1])]
     return struct.pack("!i", len(found)) + b"".join(found)
 
 

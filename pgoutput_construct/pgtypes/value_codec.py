@@ -12,6 +12,8 @@ __all__ = [
     "Reader",
     "Writer",
     "hexadecimal",
+    "quoted",
+    "sized",
     "split_items",
     "utf8",
 ]
@@ -50,6 +52,18 @@ def hexadecimal(data: bytes) -> str:
 def utf8(data: bytes) -> str:
     """Decode UTF-8; raise UnicodeDecodeError, a ValueError."""
     return data.decode("utf-8")
+
+
+def quoted(text: str, special: frozenset[str]) -> str:
+    """Return the text of a part of a composite or range, in double quotes if it is empty or has a special character."""
+    if text and not special.intersection(text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '""') + '"'
+
+
+def sized(data: bytes) -> bytes:
+    """Return an item of an array or range: its length in 4 bytes, then its bytes; see ``split_items``."""
+    return struct.pack("!i", len(data)) + data
 
 
 def split_items(data: bytes) -> Iterator[bytes | None]:
