@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from pgoutput_construct.changelog._store.json_notes import read_note
@@ -62,12 +62,7 @@ class TableVerdict:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        examples = [
-            {**each.__dict__, "key": dict(each.key), "source": dict(each.source), "warehouse": dict(each.warehouse)}
-            for each in self.examples
-        ]
-        others = {"equal": self.equal, "examples": examples, "not_compared": dict(self.not_compared)}
-        return {**self.__dict__, "lsn": str(self.lsn), **others}
+        return asdict(self) | {"lsn": str(self.lsn), "equal": self.equal}
 
 
 FILE_NAME: Final = "_verify.json"
