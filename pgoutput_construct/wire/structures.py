@@ -130,12 +130,7 @@ class ToEnd(Subconstruct):
             items.append(self.subcon._parsereport(stream, context, f"{path} -> [{len(items)}]"))
         return tuple(items)
 
-    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
-        if not isinstance(obj, tuple | list):
-            raise FieldError(f"must be a tuple, not {shown(obj)}", path, stream.tell())
-        for i, item in enumerate(obj):
-            self.subcon._build(item, stream, context, f"{path} -> [{i}]")
-        return obj
+    _build = Counted._build
 
 
 class Kind(Letter):
