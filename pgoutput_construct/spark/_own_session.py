@@ -108,20 +108,7 @@ def own_session(spark: SparkSession, purpose: str) -> SparkSession:
             f"{purpose} does not work through Spark Connect, which has no sessions with settings of their own: run it "
             "in a program with a driver (spark_session(), spark-submit, or the command line)"
         )
-    return _deferred(spark) if isinstance(spark, DeferredSession) else _new_session(spark)
-
-
-def _deferred(spark: DeferredSession, prepare: Callable[[SparkSession], None] | None = None) -> SparkSession:
-    """Return a session of our own that is opened when it is needed, and so is the one whose settings it has."""
-
-    def start() -> SparkSession:
-        session = _new_session(spark.opened())
-        if prepare is not None:
-            prepare(session)
-        return session
-
-    shared = {name: value for name, value in spark.settings.items() if name == _EXTENSIONS}
-    return cast("SparkSession", DeferredSession(start, {**_own_settings(spark.settings), **shared}, spark))
+    return _own(spark)
 
 
 @contextmanager
@@ -156,8 +143,15 @@ def _deactivate(spark: SparkSession) -> None:
     SparkSession._activeSession = None
 
 
-def _new_session(spark: SparkSession) -> SparkSession:
-    """Return another session, with our settings and those of a session that count here, too."""
+def _own(spark: SparkSession, prepare: Callable[[SparkSession], None] | None = None) -> SparkSession:
+    """Return another session, with our settings and those of a session that count here, too; ``prepare`` adds to them.
+
+    If ``spark`` is a DeferredSession, both are opened when the new one is needed.
+    """
+    if isinstance(spark, DeferredSession):
+        shared = {name: value for name, value in spark.settings.items() if name == _EXTENSIONS}
+        settings = {**_own_settings(spark.settings), **shared}
+        return cast("SparkSession", DeferredSession(lambda: _own(spark.opened(), prepare), settings, spark))
     session = spark.newSession()
     known = settings_of(session)
     wanted = _own_settings(settings_of(spark))
@@ -166,6 +160,8 @@ def _new_session(spark: SparkSession) -> SparkSession:
     for name, value in wanted.items():
         if known.get(name) != value:
             _change(session.conf.set, name, value)
+    if prepare is not None:
+        prepare(session)
     return session
 
 
@@ -284,18 +280,11 @@ class SparkSessions:
         try:
             session = self._idle.pop()
         except IndexError:
-            session = self._new()
+            session = _own(self._spark, self._prepare)
         try:
             return _attempted(session, work, item)
         finally:
             self._idle.append(session)
-
-    def _new(self) -> SparkSession:
-        if isinstance(self._spark, DeferredSession):
-            return _deferred(self._spark, self._prepare)
-        session = _new_session(self._spark)
-        self._prepare(session)
-        return session
 
 
 @contextmanager
