@@ -4,6 +4,7 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from importlib import resources
 from typing import Any
 
@@ -119,13 +120,10 @@ class Workload:
             for _ in range(transactions):
                 if self._stop.wait(self._seconds / transactions):
                     return
-                try:
-                    with connection.transaction(force_rollback=choose.random() < 0.1):
-                        for action in choose.choices(actions, weights, k=choose.randint(1, 6)):
-                            action(connection.cursor(), choose)
-                except CONFLICTS as conflict:
-                    # PostgreSQL resolves a deadlock by aborting one writer, which is just another rollback.
-                    del conflict
+                # PostgreSQL resolves a deadlock by aborting one writer, which is just another rollback.
+                with suppress(*CONFLICTS), connection.transaction(force_rollback=choose.random() < 0.1):
+                    for action in choose.choices(actions, weights, k=choose.randint(1, 6)):
+                        action(connection.cursor(), choose)
 
     def _large(self) -> None:
         """Run transactions far above logical_decoding_work_mem, which are streamed; one is rolled back.
@@ -185,11 +183,9 @@ class Workload:
         with self.server.connect() as connection:
             for statement in self._alterations:
                 while not self._stop.wait(1.0):
-                    try:
+                    with suppress(*CONFLICTS):
                         connection.execute(statement)
                         break
-                    except CONFLICTS as conflict:
-                        del conflict
 
 
 def _one(cursor: Cursor) -> int:
