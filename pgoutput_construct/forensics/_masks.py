@@ -168,7 +168,6 @@ class StreamMasks:
 
 _BASE: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _DAYS: Final = 365_000
-_DAY: Final = 86_400
 _HEADER: Final = 4
 """VARHDRSZ: what the modifiers of types with a length have in addition to it."""
 _INTEGERS: Final = {"int2": 2**15 - 1, "int4": 2**31 - 1, "oid": 2**32 - 1, "xid": 2**32 - 1, "cid": 2**32 - 1}

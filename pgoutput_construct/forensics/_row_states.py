@@ -105,12 +105,6 @@ class RowStates:
         """While a copy is read: the rows that it has not had yet, by ``id``."""
         self._copy: TableCopy | None = None
 
-    def rows(self) -> Iterator[Row]:
-        """Yield the known values of all rows."""
-        for lives in self._by_key.values():
-            yield from (life.row for life in lives)
-        yield from (life.row for life in self._others)
-
     def follow(self, changes: Iterable[LoggedChange | TableCopy]) -> Iterator[RowStep]:
         """Apply changes in their order; yield what becomes of each row."""
         for change in changes:

@@ -264,7 +264,7 @@ class _Undo:
         if not own:
             return
         truncates = [change for change in own if change.description is None]
-        self._check_definition(table, own)
+        self._check_definition(own)
         seqs = None if truncates else self._needed(changes, own)
         self._incomplete |= {change.seq for change in truncates if not self._can_restore(table, change)}
         undone, later = set[RowLife](), dict[RowLife, str]()
@@ -306,7 +306,7 @@ class _Undo:
                 keys |= dict.fromkeys(found)
         return seqs | (RowSearch(changes, keys).seqs() if keys else set())
 
-    def _check_definition(self, table: UndoneTable, own: Sequence[LoggedChange]) -> None:
+    def _check_definition(self, own: Sequence[LoggedChange]) -> None:
         """Note a table that was altered between two of its changes in one transaction."""
         latest = dict[int, Any]()
         for change in own:

@@ -24,7 +24,6 @@ __all__ = ["Publisher", "ThreadedPublisher"]
 
 _CLOSING_SECONDS: Final = 5.0
 """Seconds for which a closing connection waits for the client to read the rest."""
-_LEAST_STRANGERS: Final = 20
 _SLOTS_SECONDS: Final = 1.0
 """Seconds between writes of the slots' positions; after a crash, clients get again what they confirmed meanwhile."""
 

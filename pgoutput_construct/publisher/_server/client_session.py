@@ -141,7 +141,7 @@ class ClientSession:
             "session_authorization": user,
         }
         timeout = self._service.settings.wal_sender_timeout
-        self._context = QueryContext(feed, self._service.slots, settings, user, self._process_id, timeout)
+        self._context = QueryContext(feed, self._service.slots, settings, self._process_id, timeout)
         statuses = [m.ParameterStatus(name, value) for name, value in settings.items()]
         key = m.BackendKeyData(self._process_id, self._process_id.to_bytes(4, "big"))
         await self._client.send(*statuses, key, m.ReadyForQuery("I"))

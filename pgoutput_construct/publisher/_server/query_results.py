@@ -75,7 +75,6 @@ class QueryContext:
     feed: Feed
     slots: Slots
     settings: dict[str, str]
-    user: str
     process_id: int = 0
     """The id in the client's BackendKeyData."""
     wal_sender_timeout: float = 60
