@@ -28,7 +28,6 @@ from pgoutput_construct.spark._log_view.change_columns import (
     SHAPE,
     WORK_COLUMNS,
     column,
-    merge_untyped,
 )
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, ChangeSurvey, after_truncate, survey
@@ -170,8 +169,7 @@ def apply_phase(step: ReplayPhase, demand: Demand) -> DataFrame:
     Where a demand is not met, an action fails.
     """
     if step.is_full:
-        apart = not step.is_small
-        return remaining_rows(step.stored, step.counted, step.replay(), step.survey, step.columns, demand, apart)
+        return remaining_rows(step, demand)
     if step.key_columns:
         return advance_keyed(step.stored, step.counted, step.by_keys(), step.survey, demand, step.is_small)
     rows = step.counted.select(*_row(step.columns))
@@ -242,8 +240,7 @@ def missing_rows(
         within: As in ``advance``.
     """
     _, steps = _walk(before, changes, table, None, NO_DEMAND, within)
-    found = (unmatched_changes(step.stored, step.counted, step.replay(), step.survey) for step in steps)
-    return reduce(lambda one, other: as_leaf(one).unionAll(other), found)
+    return reduce(lambda one, other: as_leaf(one).unionAll(other), map(unmatched_changes, steps))
 
 
 def _walk(
@@ -331,27 +328,13 @@ def _compare(both: DataFrame) -> Comparison:
 _TEXTS = T.ArrayType(T.StringType())
 
 
-def remaining_rows(
-    before: DataFrame | None,
-    changes: DataFrame,
-    replay: Replay,
-    found: ChangeSurvey,
-    names: Sequence[str],
-    demand: Demand,
-    apart: bool,
-) -> DataFrame:
-    """Return the rows after changes: ``names``, ``_untyped``, ``_commit_lsn`` and ``_seq``.
+def remaining_rows(step: ReplayPhase, demand: Demand) -> DataFrame:
+    """Return the rows after the changes of a phase that are replayed in order; see ``apply_phase``.
 
-    Args:
-        before: The rows before, with ``__shape``; None for none.
-        changes: The changes, with ``__shape``.
-        replay: How they are replayed.
-        found: What they contain.
-        names: The columns of the rows.
-        demand: What must be true; where it is not, an action fails.
-        apart: Whether rows before that no change touches are left where they are.
+    Rows before that no change touches are left where they are, unless they are few.
     """
-    events, left = replay_events(before, changes, replay, found, apart)
+    replay, names = step.replay(), step.columns
+    events, left = replay_events(step.stored, step.counted, replay, step.survey, apart=not step.is_small)
     # What full rows are replayed by is in their columns.
     events = events.drop("_commit_time", EPOCH, *(["_unchanged"] if replay.keys is None else []))
     chosen = [*names, "_untyped", *POSITION]
@@ -363,11 +346,7 @@ def remaining_rows(
         return pa.table({name: (found | positions)[name] for name in chosen})
 
     rows = replay_rows(events, replay, emit, T.StructType([events.schema[name] for name in chosen]))
-    if left is None:
-        return rows
-    mine = F.map_filter("_untyped", lambda name, _: name.isin(list(names)))
-    untyped = F.when(F.size(mine) > 0, mine).alias("_untyped")
-    return rows.unionAll(left.select(*map(column, names), untyped, *POSITION))
+    return rows if left is None else rows.unionAll(left.select(*_row(names)))
 
 
 def check_demand(done: ReplayResult, demand: Demand) -> None:
@@ -392,18 +371,13 @@ def _shown(row: Mapping[str, pa.Array], names: Sequence[str]) -> str:
     return json.dumps(known, default=str, ensure_ascii=False, separators=(",", ":"))  # as Spark's to_json writes it
 
 
-def unmatched_changes(before: DataFrame | None, changes: DataFrame, replay: Replay, found: ChangeSurvey) -> DataFrame:
-    """Return the updates and deletes that found no row: ``_commit_lsn, _seq, _op, _row, _unchanged``.
+def unmatched_changes(step: ReplayPhase) -> DataFrame:
+    """Return the updates and deletes of a phase that found no row: ``_commit_lsn, _seq, _op, _row, _unchanged``.
 
     ``_row`` is the key, or the row, that they name: texts by column.
-
-    Args:
-        before: The rows before, with ``__shape``; None for none.
-        changes: The changes, with ``__shape``.
-        replay: How they are replayed.
-        found: What they contain.
     """
-    events, _ = replay_events(before, changes, replay, found, apart=True)
+    replay = step.replay()
+    events, _ = replay_events(step.stored, step.counted, replay, step.survey, apart=True)
     kept, names = (*POSITION, "_op", "_unchanged"), [*replay.identity, "_untyped"]
 
     def emit(done: ReplayResult, is_end: bool) -> pa.Table:
@@ -425,4 +399,5 @@ def unmatched_changes(before: DataFrame | None, changes: DataFrame, replay: Repl
 
 def texts_within(names: Collection[str]) -> Column:
     """Reduce ``_untyped`` to some columns; null for none."""
-    return merge_untyped(F.map_filter("_untyped", lambda name, _: name.isin(list(names))))
+    mine = F.map_filter("_untyped", lambda name, _: name.isin(list(names)))
+    return F.when(F.size(mine) > 0, mine)
