@@ -48,7 +48,7 @@ from pgoutput_construct.spark._state.copy_visibility import counted_changes, res
 from pgoutput_construct.spark._state.demands import NO_DEMAND, OnMissing, demand_of
 from pgoutput_construct.spark._state.equality import exact_key
 from pgoutput_construct.spark._state.schema_evolution import stored_rows
-from pgoutput_construct.spark._state.table_state import advance, texts_within
+from pgoutput_construct.spark._state.table_state import advance, row_columns
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire import Timestamp
 from pgoutput_construct.wire.messages import Delete
@@ -162,10 +162,9 @@ class SoftWrite:
         ends = {
             name: F.when(has_ended, F.col(end)).otherwise(F.col(name)) for name, end in zip(POSITION, END, strict=True)
         }
-        untyped = texts_within(self.table.current).alias("_untyped")
         deleted_at = F.when(has_ended, F.coalesce("_valid_to", F.current_timestamp()))
         with_ends = rows.withColumns(ends).withColumn(DELETED_AT, deleted_at)
-        return with_ends.select(*map(column, self.table.current), untyped, *POSITION, DELETED_AT)
+        return with_ends.select(*row_columns(self.table.current), DELETED_AT)
 
     def _last_rows(self, intervals: DataFrame) -> DataFrame:
         """Return the last row of each key; those that changes made come after those from before."""
@@ -189,9 +188,7 @@ class SoftWrite:
         there = with_renamed_columns(self.sink.read_all_for_replay(self.spark, before), names)
         rows = stored_rows(there, table, counted_changes(self.changes.rows, table), (DELETED_AT,))
         rows = restore_copy_lsn(rows, table)
-        chosen = rows.select(
-            *map(column, table.current), texts_within(table.current).alias("_untyped"), *POSITION, DELETED_AT
-        )
+        chosen = rows.select(*row_columns(table.current), DELETED_AT)
         is_deleted = F.col(DELETED_AT).isNotNull()
         if self.before is not None:
             return chosen.where(is_deleted)

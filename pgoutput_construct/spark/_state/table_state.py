@@ -5,7 +5,7 @@ identity that was in force: a ``ReplayPhase`` is the rows before it, and its cha
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Final
@@ -172,13 +172,15 @@ def apply_phase(step: ReplayPhase, demand: Demand) -> DataFrame:
         return remaining_rows(step, demand)
     if step.key_columns:
         return advance_keyed(step.stored, step.counted, step.by_keys(), step.survey, demand, step.is_small)
-    rows = step.counted.select(*_row(step.columns))
-    return rows if step.stored is None else rows.unionAll(step.stored.select(*_row(step.columns)))
+    rows = step.counted.select(*row_columns(step.columns))
+    return rows if step.stored is None else rows.unionAll(step.stored.select(*row_columns(step.columns)))
 
 
-def _row(columns: Sequence[str]) -> list[Column]:
-    """Return the columns of rows, with ``_untyped`` reduced to them."""
-    return [*map(column, columns), texts_within(columns).alias("_untyped"), F.col("_commit_lsn"), F.col("_seq")]
+def row_columns(columns: Sequence[str]) -> list[Column]:
+    """Return columns of rows, ``_untyped`` reduced to them (null for no text), ``_commit_lsn`` and ``_seq``."""
+    mine = F.map_filter("_untyped", lambda name, _: name.isin(list(columns)))
+    texts = F.when(F.size(mine) > 0, mine)
+    return [*map(column, columns), texts.alias("_untyped"), *map(F.col, POSITION)]
 
 
 def advance(
@@ -346,7 +348,7 @@ def remaining_rows(step: ReplayPhase, demand: Demand) -> DataFrame:
         return pa.table({name: (found | positions)[name] for name in chosen})
 
     rows = replay_rows(events, replay, emit, T.StructType([events.schema[name] for name in chosen]))
-    return rows if left is None else rows.unionAll(left.select(*_row(names)))
+    return rows if left is None else rows.unionAll(left.select(*row_columns(names)))
 
 
 def check_demand(done: ReplayResult, demand: Demand) -> None:
@@ -395,9 +397,3 @@ def unmatched_changes(step: ReplayPhase) -> DataFrame:
     open_columns = F.array(*map(F.lit, replay.open_columns)).cast(_TEXTS)
     unchanged = F.coalesce(F.array_intersect("_unchanged", open_columns), F.array().cast(_TEXTS))
     return rows.select(*POSITION, "_op", row, unchanged.alias("_unchanged"))
-
-
-def texts_within(names: Collection[str]) -> Column:
-    """Reduce ``_untyped`` to some columns; null for none."""
-    mine = F.map_filter("_untyped", lambda name, _: name.isin(list(names)))
-    return F.when(F.size(mine) > 0, mine)
