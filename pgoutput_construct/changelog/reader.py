@@ -29,7 +29,8 @@ from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire import Lsn, Timestamp, parse
+from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
@@ -42,6 +43,7 @@ __all__ = [
     "explain",
     "identity_of",
     "index_as_of",
+    "parsed_entries",
     "table_entries",
 ]
 
@@ -219,6 +221,17 @@ def table_entries(table: pa.Table, segment: str | None = None) -> Iterator[LogEn
     messages = numbers.filter(numbers["tag"].is_valid()) if numbers["tag"].null_count else numbers
     for batch in messages.to_batches(max_chunksize=_BATCH_ROWS):
         yield from (_entry(row, segment or row["segment"]) for row in batch.to_pylist())
+
+
+def parsed_entries(table: pa.Table, segment: Segment) -> Iterator[tuple[LogEntry, PgoutputMessage]]:
+    """Iterate over the messages in rows of a segment, parsed; raise ChangeLogError for a damaged payload."""
+    layout = segment.options.layout()
+    for entry in table_entries(table, segment.name):
+        try:
+            message = parse(entry.payload, **{**layout, **entry.states})
+        except PgoutputError as error:
+            raise explain(entry, error) from error
+        yield entry, message
 
 
 def _entry(row: Mapping[str, Any], segment: str) -> LogEntry:

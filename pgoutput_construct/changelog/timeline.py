@@ -95,8 +95,7 @@ from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog.decoding_order import DecodingOrder, ended_transaction, transaction_of
-from pgoutput_construct.changelog.reader import ChangeLog, explain, table_entries
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.changelog.reader import ChangeLog, parsed_entries
 from pgoutput_construct.stream.bounds import having, said
 from pgoutput_construct.stream.transaction_reader import (
     ABORTED,
@@ -106,7 +105,7 @@ from pgoutput_construct.stream.transaction_reader import (
     LoggedTransaction,
     decoded,
 )
-from pgoutput_construct.wire import Lsn, Timestamp, parse
+from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.messages import Message, PgoutputMessage
 from pgoutput_construct.wire.protocol import MessageFlags
 
@@ -415,13 +414,8 @@ def _messages_in(
     """Yield the messages of a segment that have one of some tags, with their seqs; raise ChangeLogError for damage."""
     segment = log.segments[segment_index]
     table = read(segment)
-    layout = segment.options.layout()
-    for entry in table_entries(table.filter(pc.is_in(table["tag"], pa.array(tags, table["tag"].type))), segment.name):
-        try:
-            message = parse(entry.payload, **{**layout, **entry.states})
-        except PgoutputError as error:
-            raise explain(entry, error) from error
-        yield entry.seq, message
+    chosen = table.filter(pc.is_in(table["tag"], pa.array(tags, table["tag"].type)))
+    yield from ((entry.seq, message) for entry, message in parsed_entries(chosen, segment))
 
 
 def last_ends(index: LogIndex, by: str) -> Numbers:

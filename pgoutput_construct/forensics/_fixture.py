@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog._facts.catalog_readings import table_readings
 from pgoutput_construct.changelog._index.planning import lost_histories, without_lost_history
 from pgoutput_construct.changelog._store.store import Address
-from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
+from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, parsed_entries
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.forensics._blame import MISSING, KeyValue, blame
 from pgoutput_construct.forensics._delta_debugging import minimized
@@ -266,12 +266,7 @@ class _Cutter:
             is_end = np.isin(rows["tag"].fill_null(0).to_numpy(), _END_TAGS)
             chosen = is_sent & ((numbers >= 0) | is_end)
             owners = dict(zip(seqs[chosen].tolist(), numbers[chosen].tolist(), strict=True))
-            layout = segment.options.layout()
-            for entry in table_entries(rows.filter(pa.array(chosen)), segment.name):
-                try:
-                    message = parse(entry.payload, **{**layout, **entry.states})
-                except PgoutputError as error:
-                    raise explain(entry, error) from error
+            for entry, message in parsed_entries(rows.filter(pa.array(chosen)), segment):
                 found = self._entry(entry, message, owners[entry.seq])
                 if found is not None:
                     yield found

@@ -1,12 +1,11 @@
 """A change log as a feed: its items from its timeline, its messages a window of a segment at a time."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from threading import Lock
-from typing import Any, Final, NamedTuple
-
-import pyarrow as pa
+from typing import Final
 
 from pgoutput_construct.changelog._facts.completeness import (
     begun_without_copy,
@@ -20,17 +19,15 @@ from pgoutput_construct.changelog._index.planning import first_commit_after, rel
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.decoding_order import DecodingOrder, PlacedCopies
-from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, index_as_of, table_entries
+from pgoutput_construct.changelog.reader import ChangeLog, index_as_of, parsed_entries
 from pgoutput_construct.changelog.timeline import TimelineFollower
-from pgoutput_construct.columnar.descriptions import OUTSIDE
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.publisher._feed.feed import About, CopiedTable, Fed, Feed, Missed
 from pgoutput_construct.publisher.published_tables import ListedTable, LogPublications, PublishedScope
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transaction_reader import COMMITTED, EndedTransaction
-from pgoutput_construct.wire.engine import engine
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["LogFeed"]
@@ -39,9 +36,10 @@ _WINDOW: Final = 4096
 """Rows of a segment that are parsed together."""
 _WINDOWS: Final = 16
 _TABLES: Final = 2
-"""Segments that are cached for the next windows."""
+"""Segments that are cached for the next windows, by their first and last seq, which compaction changes."""
 _ORDERS: Final = 16
 """Orders that are cached: clients whose slots have two phases since different LSNs have orders of their own."""
+_SEQ: Final = attrgetter("seq")
 _REMOVING: Final = frozenset({"delete", "truncate"})
 """The operations of a publication that remove rows."""
 
@@ -62,7 +60,7 @@ class LogFeed(Feed):
         self._moment = moment
         self._address = address
         self._window = lru_cache(maxsize=_WINDOWS)(self._read_window)
-        self._table = lru_cache(maxsize=_TABLES)(self._read_table)
+        self._table = lru_cache(maxsize=_TABLES)(lambda first_seq, _: self._log.table(self._log.segment(first_seq)))
         self._timeline = TimelineFollower(moment)
         self._superfluous = frozenset[int]()
         self._begun: dict[int, int] = {}
@@ -161,15 +159,15 @@ class LogFeed(Feed):
 
     def read(self, first: int, last: int) -> Iterator[Fed]:
         """See Feed."""
-        return (row.fed for row in self._rows(first, last) if row.snapshot is None)
+        return (fed for fed in self._messages(first, last) if fed.scope is None or fed.scope > OUTSIDE)
 
     def copied(self, item: PlacedCopies) -> Iterator[Fed]:
         """See Feed."""
         for copy in item.copies:
+            scopes = range(copy_scope(copy.last_chunk), copy_scope(copy.first_chunk) + 1)
             for segment in self._segments_of(copy):
-                for row in self._rows(segment.first_seq, segment.last_seq):
-                    if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:
-                        yield row.fed
+                found = self._messages(segment.first_seq, segment.last_seq)
+                yield from (fed for fed in found if fed.scope in scopes)
 
     def missed(self, relation_oid: int, after: int, two_phase_at: int | None) -> Missed | None:
         """See Feed: a copy of the table that follows replaces what came before."""
@@ -238,26 +236,24 @@ class LogFeed(Feed):
         found = indexes[(numbers >= copy.first_chunk) & (numbers <= copy.last_chunk)]
         return [self._log.segments[index] for index in sorted(set(found.tolist()))]
 
-    def _rows(self, first: int, last: int) -> Iterator["_Row"]:
+    def _messages(self, first: int, last: int) -> Iterator[Fed]:
+        """Yield the messages from one seq to another, also copied rows."""
         seq = first
         while seq <= last:
             segment = self._log.segment(seq)
             begin = seq - (seq - segment.first_seq) % _WINDOW
             end = min(begin + _WINDOW, segment.last_seq + 1)
-            rows = self._window(begin, end)
-            yield from rows[bisect_left(rows, seq, key=_seq) : bisect_right(rows, last, key=_seq)]
+            window = self._window(begin, end)
+            yield from window[bisect_left(window, seq, key=_SEQ) : bisect_right(window, last, key=_SEQ)]
             seq = end
 
-    def _read_window(self, begin: int, end: int) -> list["_Row"]:
+    def _read_window(self, begin: int, end: int) -> list[Fed]:
         segment = self._log.segment(begin)
         table = self._table(segment.first_seq, segment.last_seq)
         # Of a segment that was compacted away the table is that of the one which covers it.
         table = table.slice(begin - table["seq"][0].as_py(), end - begin)
-        parser = _Parser(segment.options.layout())
-        return [_Row(parser.fed(entry), entry.snapshot) for entry in table_entries(table, segment.name)]
-
-    def _read_table(self, first_seq: int, last_seq: int) -> pa.Table:
-        return self._log.table(self._log.segment(first_seq))
+        found = parsed_entries(table, segment)
+        return [Fed(entry.seq, entry.wal_start, message, entry.scope) for entry, message in found]
 
 
 def _first_described(history: RelationHistory) -> dict[int, int]:
@@ -271,28 +267,3 @@ def _first_described(history: RelationHistory) -> dict[int, int]:
 
 def _extent(log: ChangeLog) -> tuple[int, int]:
     return log.segments[0].first_seq, log.segments[-1].last_seq
-
-
-class _Row(NamedTuple):
-    fed: Fed
-    snapshot: int | None
-    """The number of the chunk of a copy that it is of."""
-
-
-def _seq(row: _Row) -> int:
-    return row.fed.seq
-
-
-class _Parser:
-    """Parses the entries of a segment."""
-
-    def __init__(self, layout: Mapping[str, Any]) -> None:
-        self._engine = lru_cache(maxsize=None)(lambda states: engine(**layout, **dict(states)))
-
-    def fed(self, entry: LogEntry) -> Fed:
-        """Return an entry as a feed has it; raise ChangeLogError where its payload is damaged."""
-        try:
-            message = self._engine(tuple(entry.states.items())).parse(entry.payload)
-        except PgoutputError as error:
-            raise explain(entry, error) from error
-        return Fed(entry.seq, entry.wal_start, message, entry.scope)
