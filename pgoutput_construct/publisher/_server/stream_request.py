@@ -1,6 +1,6 @@
 """The options of START_REPLICATION, checked as pgoutput_startup() does."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pgoutput_construct.errors import EncodeError
@@ -36,7 +36,7 @@ def requested_options(command: StartReplication, about: About) -> ReplicationOpt
     _check_version(given["proto_version"], major)
     for problem in problems(given):
         raise Refusal("22023", problem)
-    if len(unknown := _unknown(names, about)) == len(names):
+    if len(unknown := unknown_publications(names, about)) == len(names):
         hint = f"The publications served are: {', '.join(about.publications)}."
         raise Refusal("42704", f'publication "{unknown[0]}" does not exist', hint=hint)
     options = ReplicationOptions(**given)
@@ -49,12 +49,12 @@ def named_publications(command: StartReplication) -> list[str]:
     return _names(command.options.get("publication_names") or "")
 
 
-def unknown_publications(command: StartReplication, about: About) -> list[str]:
-    """Return the publications that a client names and that do not exist; others that it names do.
+def unknown_publications(names: Sequence[str], about: About) -> list[str]:
+    """Return which of the publications that a client names do not exist.
 
-    A server notices them when it decodes the first change, not before (LoadPublications() in ``pgoutput.c``).
+    If others do, a server notices them when it decodes the first change (LoadPublications() in ``pgoutput.c``).
     """
-    return _unknown(named_publications(command), about)
+    return [name for name in names if about.publications and name not in about.publications]
 
 
 def _value(name: str, text: str | None, major: int) -> Any:
@@ -176,7 +176,3 @@ def _end_of_quotes(text: str) -> int:
             return at
         at += 2
     raise Refusal("42602", "invalid publication_names syntax")
-
-
-def _unknown(names: list[str], about: About) -> list[str]:
-    return [name for name in names if about.publications and name not in about.publications]

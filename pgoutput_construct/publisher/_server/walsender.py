@@ -73,7 +73,8 @@ class WalSender(CopyBothStream):
             problem = f'can no longer get changes from replication slot "{slot.name}"'
             raise Refusal("55000", problem, hint=hint)
         options = requested_options(command, self._service.feed.about)
-        self._unknown = unknown_publications(command, self._service.feed.about)
+        named = named_publications(command)
+        self._unknown = unknown_publications(named, self._service.feed.about)
         self._service.slots.keep_two_phase(slot, start, options.two_phase)
         options = replace(options, two_phase=slot.two_phase)
         super().__init__(client, {name: getattr(options, name) for name in LAYOUT_OPTIONS})
@@ -82,7 +83,6 @@ class WalSender(CopyBothStream):
         two_phase_at = slot.two_phase_at if slot.two_phase else None
         pace = Pace() if self._service.settings.own_pace else None
         self._service.slots.read_by(slot, context.settings.get("application_name", ""))
-        named = named_publications(command)
         replaces = self._service.settings.replaces_rows
         withholding = None if replaces else Withholding(named, slot.withheld, partial(self._service.withhold, slot))
         feed, encoding = self._service.feed, client.encoding
