@@ -15,7 +15,7 @@ from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from pgoutput_construct.postgres import capture, current_lsn
 from pgoutput_construct.publisher import Feed, Settings, ThreadedPublisher
-from pgoutput_construct.publisher._feed.cursor import Formats
+from pgoutput_construct.publisher._feed.encodings import Formats
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.stream.session import Session

@@ -1,4 +1,4 @@
-"""Text in the encoding of a client (client_encoding), converted as PostgreSQL does, and names and values of a stream.
+"""Values in the format that a client asked for, and text in its encoding (client_encoding), as PostgreSQL has them.
 
 What is served is UTF-8, as the capture asks for. A server converts all text on its way out: names, gids, values in text
 format, and in binary format what the send function of a type writes with pq_sendtext(). The content of logical decoding
@@ -14,19 +14,23 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
 from pgoutput_construct.pgtypes.composites import label
 from pgoutput_construct.pgtypes.loader import base_oid
-from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS, split_items
+from pgoutput_construct.pgtypes.type_registry import CODECS as VALUE_CODECS
+from pgoutput_construct.pgtypes.type_registry import writer
+from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS, Codec, split_items
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description, RelationCache
 from pgoutput_construct.wire import messages as m
 
-__all__ = ["CODECS", "REFUSED", "UTF8", "ClientEncoding", "StreamEncoder", "find_encoding"]
+__all__ = ["CODECS", "REFUSED", "UTF8", "ClientEncoding", "Formats", "StreamEncoder", "find_encoding"]
 
 _Message = TypeVar("_Message")
 _Convert = Callable[[bytes], bytes]
+_Types = Mapping[int, m.Type]
 
 CODECS: Final[Mapping[str, str]] = {
     **{f"LATIN{number}": f"iso8859-{part}" for number, part in enumerate((1, 2, 3, 4, 9, 10, 13, 14, 15, 16), 1)},
@@ -151,6 +155,117 @@ _ROWS: Final[Mapping[type, tuple[str, ...]]] = {m.Insert: ("new",), m.Update: ("
 """Fields that hold rows."""
 
 
+class _Converters:
+    """What converts the values of tables' columns, as these are described now."""
+
+    def __init__(
+        self, relations: RelationCache, make: Callable[[m.Relation, m.RelationColumn, _Types], _Convert]
+    ) -> None:
+        self._relations, self._make = relations, make
+        self._columns: dict[int, tuple[Description, list[_Convert]]] = {}
+
+    def of(self, relation_oid: int) -> list[_Convert]:
+        """Return those of a table; raise ProtocolError where nothing describes it."""
+        described = self._relations.description(relation_oid)
+        known, columns = self._columns.get(relation_oid, (None, []))
+        if known is not described:
+            types = self._relations.types
+            columns = [self._make(described.relation, column, types) for column in described.relation.columns]
+            self._columns[relation_oid] = described, columns
+        return columns
+
+
+class Formats:
+    """Converts what one client is sent, in order, into the format that it asked for."""
+
+    def __init__(self, binary: bool) -> None:
+        """Begin with nothing sent.
+
+        Args:
+            binary: The client asked for binary format.
+        """
+        self._other: Any = bytes if binary else m.Binary
+        self.relations = RelationCache()
+        """What describes the rows of the message that comes next."""
+        self._converters = _Converters(self.relations, _to_binary if binary else _to_text)
+
+    def asked(self, message: m.PgoutputMessage) -> m.PgoutputMessage:
+        """Return the next message as the client asked for it.
+
+        Raises Refusal for a value that has no text here, ProtocolError for one that nothing describes.
+        """
+        fields = _ROWS.get(type(message))
+        if fields is None:
+            self.relations.update(message)
+            return message
+        changed: Any = message
+        rows = {name: row for name in fields if (row := getattr(changed, name)) and self._other in map(type, row)}
+        if not rows:
+            return message
+        try:
+            converted = {name: self._row(changed.relation_oid, row) for name, row in rows.items()}
+        except ProtocolError:
+            if self._other is m.Binary:
+                raise
+            return message  # a client takes text for any value, and an undescribed row is sent on purpose
+        asked: m.PgoutputMessage = replace(changed, **converted)
+        return asked
+
+    def _row(self, relation_oid: int, row: Sequence[Any]) -> m.TupleData:
+        columns = self._converters.of(relation_oid)
+        if len(columns) != len(row):
+            problem = f"a row of {len(row)} values, of a table that has {len(columns)} columns"
+            raise ProtocolError(f"relation OID {relation_oid}: {problem}")
+        pairs = zip(row, columns, strict=True)
+        return tuple(convert(value) if type(value) is self._other else value for value, convert in pairs)
+
+
+def _to_text(relation: m.Relation, column: m.RelationColumn, types: _Types) -> _Convert:
+    write = writer(column.type_oid, types)
+
+    def convert(value: bytes) -> bytes:
+        try:
+            return write(value).encode()
+        except CODEC_ERRORS as error:
+            raise _no_text(relation, column, types) from error
+
+    return convert
+
+
+def _no_text(relation: m.Relation, column: m.RelationColumn, types: _Types) -> Refusal:
+    title, kind = _title(relation, column), _type_name(column.type_oid, types)
+    return Refusal(
+        "0A000",
+        f"{title}: a value of the type {kind} is served in binary format, and has no text here",
+        hint="Ask for binary: binary 'true' (CREATE SUBSCRIPTION ... WITH (binary = true)), or capture as text.",
+    )
+
+
+def _title(relation: m.Relation, column: m.RelationColumn) -> str:
+    return f"{full_name(relation)}.{quote_identifier(column.name)}"
+
+
+def _type_name(oid: int, types: _Types) -> str:
+    if oid in BUILTIN_TYPES:
+        return BUILTIN_TYPES[oid].name
+    return full_name(types[oid]) if oid in types else f"of OID {oid}"
+
+
+def _to_binary(relation: m.Relation, column: m.RelationColumn, types: _Types) -> _Convert:
+    builtin = BUILTIN_TYPES.get(base_oid(column.type_oid, types))
+    codec = VALUE_CODECS.get(builtin.name) if builtin is not None else None
+    return bytes if codec is None else lambda value: _binary(codec, value)
+
+
+def _binary(codec: Codec, value: bytes) -> bytes:
+    try:
+        text = value.decode()
+        data = codec.binary(text) if codec.binary is not None else None
+        return value if data is None or codec.text(data) != text else m.Binary(data)
+    except CODEC_ERRORS:
+        return value
+
+
 class StreamEncoder:
     """Converts what one client is sent, in order, into its encoding."""
 
@@ -162,8 +277,7 @@ class StreamEncoder:
             relations: What describes the rows of the message that comes next; who made it keeps it up to date.
         """
         self._encoding = encoding
-        self._relations = relations
-        self._columns: dict[int, tuple[Description, list[_Convert]]] = {}
+        self._converters = _Converters(relations, self._column)
 
     def encoded(self, message: m.PgoutputMessage) -> m.PgoutputMessage:
         """Return the next message; raise Refusal for text that the encoding does not have."""
@@ -184,25 +298,14 @@ class StreamEncoder:
 
     def _value(self, relation_oid: int, at: int, value: Any) -> Any:
         if type(value) is m.Binary:
-            return m.Binary(self._binary(relation_oid)[at](value))
+            return m.Binary(self._converters.of(relation_oid)[at](value))
         return self._encoding.encode(value) if isinstance(value, bytes) else value
 
-    def _binary(self, relation_oid: int) -> Sequence[_Convert]:
-        described = self._relations.description(relation_oid)
-        known, columns = self._columns.get(relation_oid, (None, []))
-        if known is not described:
-            types = self._relations.types
-            columns = [self._column(described.relation, column, types) for column in described.relation.columns]
-            self._columns[relation_oid] = described, columns
-        return columns
-
-    def _column(self, relation: m.Relation, column: m.RelationColumn, types: Mapping[int, m.Type]) -> _Convert:
+    def _column(self, relation: m.Relation, column: m.RelationColumn, types: _Types) -> _Convert:
         builtin = BUILTIN_TYPES.get(base_oid(column.type_oid, types))
         if builtin is not None:
             return _converter(builtin, self._encoding)
-        declared = types.get(column.type_oid)
-        title = f"{full_name(relation)}.{quote_identifier(column.name)}"
-        kind = full_name(declared) if declared else f"of OID {column.type_oid}"
+        title, kind = _title(relation, column), _type_name(column.type_oid, types)
 
         def convert(value: bytes) -> bytes:
             # enum_send() and citextsend() send text alone. Of other types nobody knows where text is in the value.
