@@ -17,9 +17,9 @@ from pgoutput_construct.cli.commands._log_report import describe_log, describe_s
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.forensics import fixture
 from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap
+from pgoutput_construct.publisher._feed.cursor import confirmed
 from pgoutput_construct.publisher._feed.message_feed import MessageFeed
 from pgoutput_construct.publisher._feed.message_lines import read_message_lines
-from pgoutput_construct.publisher._feed.script_cursor import confirmed
 from pgoutput_construct.wire.json_lines import Decoded, format_line
 from tests.publisher.logs import WrittenLog, insert, relation
 from tests.publisher.reading import ABOUT

@@ -11,9 +11,8 @@ import pytest
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, current_lsn
-from pgoutput_construct.publisher._feed.cursor import Cursor
+from pgoutput_construct.publisher._feed.cursor import Cursor, ScriptCursor
 from pgoutput_construct.publisher._feed.message_feed import MessageFeed, Script
-from pgoutput_construct.publisher._feed.script_cursor import ScriptCursor
 from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.server import ThreadedPublisher

@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from pgoutput_construct.publisher._feed.cursor import cursor_for
 from pgoutput_construct.publisher._feed.feed import Pace
 from pgoutput_construct.publisher._feed.rendering import Withholding
-from pgoutput_construct.publisher._feed.script_cursor import cursor_of
 from pgoutput_construct.publisher._server.client_connection import ClientConnection
 from pgoutput_construct.publisher._server.copy_both import CopyBothStream
 from pgoutput_construct.publisher._server.query_results import QueryContext
@@ -89,7 +89,7 @@ class WalSender(CopyBothStream):
         self._missed_lists = slot.missed_lists  # read first, since another list may add to them meanwhile
         self._missed = tuple(slot.missed)
         rest = encoding, self._missed, named, withholding
-        self._cursor = cursor_of(feed, options, start, copied, two_phase_at, pace, *rest)
+        self._cursor = cursor_for(feed)(feed, options, start, copied, two_phase_at, pace, *rest)
         for lack in self._cursor.lacking:
             self._service.report(f"slot {slot.name}: {lack}")
         self._reply_requested = False
