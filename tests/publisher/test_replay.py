@@ -14,8 +14,15 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, current_lsn
-from pgoutput_construct.publisher.replay import ReplayError, _ReplayFeed, compare_tables, connected, replay
-from pgoutput_construct.publisher.replay_tables import TargetTable, target_tables
+from pgoutput_construct.publisher.replay import (
+    ReplayError,
+    TargetTable,
+    _ReplayFeed,
+    compare_tables,
+    connected,
+    replay,
+    target_tables,
+)
 from tests.publisher.facts import Fact
 from tests.publisher.logs import WrittenLog, insert, relation
 from tests.publisher.subscriber import database

@@ -10,7 +10,7 @@ from pgoutput_construct.cli._progress import progress_line
 from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
-    from pgoutput_construct.publisher.replay_tables import TargetTable
+    from pgoutput_construct.publisher.replay import TargetTable
 
 __all__ = ["replay_command"]
 
