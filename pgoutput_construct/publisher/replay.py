@@ -19,13 +19,10 @@ from pgoutput_construct.changelog._index.log_index import LogMoment
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._store.store import Address
-from pgoutput_construct.changelog.decoding_order import PlacedCopies
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.timeline import moment_at
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
-from pgoutput_construct.publisher._feed.feed import CopiedTable, Fed
-from pgoutput_construct.publisher._feed.rendering import tables_of
 from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.published_tables import ListedTable, PublishedScope
@@ -111,6 +108,8 @@ class _ReplayFeed(LogFeed):
         tables = target_tables(described, self._index)
         self.targets = [table for table in tables if self._has_dropped or not table.dropped]
         self._names = {table.relation_oid: table for table in self.targets}
+        # Another table has the name of these now.
+        self._superfluous |= {copy.seq for copy in self._timeline.copies if copy.relation_oid not in self._names}
 
     def description(self, relation_oid: int, seq: int, stream_xid: int | None) -> Description:
         found, table = super().description(relation_oid, seq, stream_xid), self._names[relation_oid]
@@ -129,15 +128,6 @@ class _ReplayFeed(LogFeed):
 
     def scope(self, publications: Collection[str]) -> PublishedScope | None:
         return None  # all that the log has is brought back
-
-    def copied(self, item: PlacedCopies) -> Iterator[Fed]:
-        return (fed for fed in super().copied(item) if self._names.keys() >= {*tables_of(fed.message)})
-
-    def emptied(self, item: PlacedCopies) -> Mapping[int, bool]:
-        return {oid: each for oid, each in super().emptied(item).items() if oid in self._names}
-
-    def copied_tables(self, item: PlacedCopies, two_phase_at: int | None) -> list[CopiedTable]:
-        return [each for each in super().copied_tables(item, two_phase_at) if each.relation_oid in self._names]
 
     def is_copied(
         self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None, without: Collection[int] = ()
