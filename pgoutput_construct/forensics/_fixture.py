@@ -17,13 +17,13 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.forensics._blame import MISSING, KeyValue, blame
 from pgoutput_construct.forensics._delta_debugging import minimized
 from pgoutput_construct.forensics._masks import MaskRule, StreamMasks
-from pgoutput_construct.forensics._stream_cut import CutEntry, StreamCut, table_oids
+from pgoutput_construct.forensics._stream_cut import CutEntry, StreamCut
 from pgoutput_construct.forensics._table_changes import SegmentTables
 from pgoutput_construct.forensics._tracked_table import LoggedTables
 from pgoutput_construct.stream import Session
 from pgoutput_construct.stream.bounds import effect_of, having, said
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.stream.rows import SNAPSHOT
+from pgoutput_construct.stream.rows import SNAPSHOT, tables_of
 from pgoutput_construct.wire import Lsn, Timestamp, parse
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.json_lines import Decoded, format_line
@@ -192,7 +192,7 @@ class _ChosenChanges:
         """Return what is requested of a change: of a truncate some of its tables; None for nothing."""
         if self.seqs is not None and entry.seq not in self.seqs:
             return None
-        oids = [oid for oid in table_oids(entry.message) if self.oids is None or oid in self.oids]
+        oids = [oid for oid in tables_of(entry.message) if self.oids is None or oid in self.oids]
         if not oids or not self._has_values(entry, oids[0]):
             return None
         descriptions = {oid: entry.descriptions[oid] for oid in oids if oid in entry.descriptions}
@@ -285,7 +285,7 @@ class _Cutter:
             number = self._of_end(entry.seq, message)
         if number < 0:
             return None
-        oids = table_oids(message)
+        oids = tables_of(message)
         found = CutEntry(entry.seq, entry.wal_start, message, number, entry.stream_xid, self._descriptions(entry, oids))
         if oids:
             return self._selection.of(found)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.bounds import effect_of, said
 from pgoutput_construct.stream.relations import Description, RelationCache
+from pgoutput_construct.stream.rows import tables_of
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import (
@@ -22,7 +23,7 @@ from pgoutput_construct.wire.protocol import (
     StreamStartFirstSegment,
 )
 
-__all__ = ["CutEntry", "CutMessage", "StreamCut", "table_oids"]
+__all__ = ["CutEntry", "CutMessage", "StreamCut"]
 
 _OPENS: Final = frozenset({"begin", "begin_prepared", "begin_segment"})
 _CLOSES: Final = frozenset({"commit", "prepare", "abort", "end_segment"})
@@ -56,12 +57,6 @@ class CutMessage:
     lsn: Lsn
     message: m.PgoutputMessage
     in_stream: bool
-
-
-def table_oids(message: Any) -> tuple[int, ...]:
-    """Return the OIDs of the tables that a change is about."""
-    oid = getattr(message, "relation_oid", None)
-    return tuple(getattr(message, "relation_oids", ())) if oid is None else (oid,)
 
 
 @dataclass(frozen=True)
@@ -123,7 +118,7 @@ class StreamCut:
         """Yield the messages of the stream."""
         relations = RelationCache()
         for entry in self.entries:
-            for oid in table_oids(entry.message) if entry.descriptions else ():
+            for oid in tables_of(entry.message) if entry.descriptions else ():
                 for message in self._describing(entry, oid, relations):
                     relations.update(message)
                     yield CutMessage(Lsn(0), message, entry.scope is not None)

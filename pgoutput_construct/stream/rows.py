@@ -14,7 +14,7 @@ from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage, Relation, 
 from pgoutput_construct.wire.protocol import CHANGES, RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.types import Marker, bare
 
-__all__ = ["OPERATIONS", "OPS", "SNAPSHOT", "RowChange", "RowReader"]
+__all__ = ["OPERATIONS", "OPS", "SNAPSHOT", "RowChange", "RowReader", "tables_of"]
 
 OPERATIONS: Final = {cls: cls.__name__.lower() for cls in BY_TAG.values() if cls in CHANGES}
 """The ``op`` of each message that changes rows: insert, update, delete, truncate, and those of later versions."""
@@ -22,6 +22,15 @@ SNAPSHOT: Final = "snapshot"
 """The ``op`` of rows that were copied from a table."""
 OPS: Final = (SNAPSHOT, *OPERATIONS.values())
 """Every ``op``."""
+
+
+def tables_of(message: PgoutputMessage) -> tuple[int, ...]:
+    """Return the OIDs of the tables that a change is about; none for any other message."""
+    if type(message) not in CHANGES:
+        return ()
+    # By their fields, not their names: later versions may add other messages that change rows.
+    relation_oid = getattr(message, "relation_oid", None)
+    return tuple(getattr(message, "relation_oids", ())) if relation_oid is None else (relation_oid,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from pgoutput_construct.errors import ChangeLogError, ProtocolError
 from pgoutput_construct.publisher._feed.encodings import UTF8, ClientEncoding, Formats, StreamEncoder
 from pgoutput_construct.publisher._feed.feed import Fed, Feed, Order, Pace
 from pgoutput_construct.publisher._feed.message_feed import Script
-from pgoutput_construct.publisher._feed.rendering import Outgoing, Renderer, Withholding, describing, tables_of
+from pgoutput_construct.publisher._feed.rendering import Outgoing, Renderer, Withholding, describing
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.stream.bounds import OPENERS
+from pgoutput_construct.stream.rows import tables_of
 from pgoutput_construct.stream.transaction_reader import COMMITTED, FINISHED, EndedTransaction
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.connection_engine import build_connection

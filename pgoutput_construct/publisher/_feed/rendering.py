@@ -10,6 +10,7 @@ from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.publisher._feed.feed import CopiedTable, Fed, Feed, Missed, OrderItem
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.rows import tables_of
 from pgoutput_construct.stream.transaction_reader import (
     COMMITTED,
     FINISHED,
@@ -24,13 +25,7 @@ from pgoutput_construct.wire.types import Lsn, Timestamp
 if TYPE_CHECKING:
     from pgoutput_construct.publisher.published_tables import PublishedScope
 
-__all__ = [
-    "Outgoing",
-    "Renderer",
-    "Withholding",
-    "describing",
-    "tables_of",
-]
+__all__ = ["Outgoing", "Renderer", "Withholding", "describing"]
 
 
 class Outgoing(NamedTuple):
@@ -424,16 +419,6 @@ def describing(description: Description, xid: int | None = None, in_stream: bool
     messages: list[m.PgoutputMessage] = [*description.types.values(), description.relation]
     for message in messages:
         yield Outgoing(Lsn(0), in_scope(message, xid), in_stream)
-
-
-def tables_of(message: m.PgoutputMessage) -> tuple[int, ...]:
-    """Return the OIDs of the tables that a change is about."""
-    match message:
-        case m.Truncate():
-            return message.relation_oids
-        case m.Insert() | m.Update() | m.Delete():
-            return (message.relation_oid,)
-    return ()
 
 
 def in_scope(message: m.PgoutputMessage, xid: int | None) -> m.PgoutputMessage:
