@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pgoutput_construct.errors import ProtocolError
-from pgoutput_construct.stream.bounds import effect_of, said
+from pgoutput_construct.stream.bounds import CLOSES, OPENERS, effect_of, said
 from pgoutput_construct.stream.relations import Description, RelationCache
 from pgoutput_construct.stream.rows import tables_of
 from pgoutput_construct.wire import Lsn
@@ -25,8 +25,6 @@ from pgoutput_construct.wire.protocol import (
 
 __all__ = ["CutEntry", "CutMessage", "StreamCut"]
 
-_OPENS: Final = frozenset({"begin", "begin_prepared", "begin_segment"})
-_CLOSES: Final = frozenset({"commit", "prepare", "abort", "end_segment"})
 _CONTENT: Final = (*CHANGES, m.Message)
 
 
@@ -161,12 +159,11 @@ def _pieces(entries: Iterable[CutEntry]) -> Iterator[list[CutEntry]]:
     """Yield the messages from one that opens a piece to the one that closes it, and all others by themselves."""
     piece: list[CutEntry] = []
     for entry in entries:
-        effect = effect_of(entry.message)
-        if effect in _OPENS:
+        if type(entry.message) in OPENERS:
             piece = [entry]
         elif piece:
             piece.append(entry)
-            if effect in _CLOSES:
+            if type(entry.message) in CLOSES:
                 yield piece
                 piece = []
         else:
