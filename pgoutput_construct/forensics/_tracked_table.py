@@ -87,19 +87,28 @@ class TrackedTable:
     """One table, by its OID, under all names that it had."""
 
     def __init__(
-        self, descriptions: Sequence[Description], readings: Sequence[TableReading], lineage: Lineage, *, is_past: bool
+        self,
+        latest_name: str,
+        descriptions: Sequence[Description],
+        readings: Sequence[TableReading],
+        lineage: Lineage,
+        *,
+        is_past: bool,
     ) -> None:
         """Take what a log says of it.
 
         Args:
+            latest_name: Its last schema and name, as SQL has them.
             descriptions: Its descriptions in the order of the log, at least one.
             readings: What the catalog said of it, in the order of the log.
             lineage: The log's lineage.
             is_past: Whether another table has its last name now.
         """
+        self.latest_name = latest_name
         self.descriptions = descriptions
         self.relation_oid = descriptions[-1].relation.relation_oid
-        self.is_past = is_past
+        self.is_gone = is_past or (bool(readings) and readings[-1].gone)
+        """Whether another table has its name now, or it was dropped, as far as the log knows."""
         self._readings, self._lineage = readings, lineage
         self._columns = _column_ids(descriptions, lineage)
         self._shapes: dict[int, RowShape] = {}
@@ -108,16 +117,6 @@ class TrackedTable:
     def latest_reading(self) -> TableReading | None:
         """What the catalog said of it last, if the table existed then."""
         return self._readings[-1] if self._readings and not self._readings[-1].gone else None
-
-    @property
-    def is_dropped(self) -> bool:
-        """Whether it was dropped, as far as the log knows."""
-        return bool(self._readings) and self._readings[-1].gone
-
-    @property
-    def latest_name(self) -> tuple[str, str]:
-        """Its last schema and name."""
-        return _latest_name(self.descriptions, self._readings, self._lineage)
 
     @cached_property
     def column_names(self) -> Mapping[ColumnId, str]:
@@ -234,14 +233,10 @@ def _column_ids(descriptions: Sequence[Description], lineage: Lineage) -> dict[i
     return found
 
 
-def _latest_name(
-    descriptions: Sequence[Description], readings: Sequence[TableReading], lineage: Lineage
-) -> tuple[str, str]:
-    relation = descriptions[-1].relation
+def _latest_name(descriptions: Sequence[Description], readings: Sequence[TableReading], lineage: Lineage) -> str:
     named = [each for each in readings if not each.gone]
-    if named and lineage.follows(named[-1], descriptions[-1]):
-        return named[-1].namespace, named[-1].name
-    return relation.namespace or "pg_catalog", relation.name
+    is_newer = bool(named) and lineage.follows(named[-1], descriptions[-1])
+    return full_name(named[-1] if is_newer else descriptions[-1].relation)
 
 
 class LoggedTables:
@@ -257,8 +252,9 @@ class LoggedTables:
             self._by_oid.setdefault(description.relation.relation_oid, []).append(description)
         self._readings = table_readings(log.index)
         self._lineage = lineage_of(log.index)
-        names = {oid: _latest_name(several, self._of(oid), self._lineage) for oid, several in self._by_oid.items()}
-        self._names = {oid: full_name(_TableName(*name)) for oid, name in names.items()}
+        self._names = {
+            oid: _latest_name(several, self._of(oid), self._lineage) for oid, several in self._by_oid.items()
+        }
 
     def _of(self, oid: int) -> Sequence[TableReading]:
         return self._readings.get(oid, ())
@@ -271,7 +267,7 @@ class LoggedTables:
         readings, name = self._of(relation_oid), self._names[relation_oid]
         namesakes = [oid for oid, each in self._names.items() if each == name and oid != relation_oid]
         is_past = any(self._by_oid[oid][-1].seq > self._by_oid[relation_oid][-1].seq for oid in namesakes)
-        return TrackedTable(self._by_oid[relation_oid], readings, self._lineage, is_past=is_past)
+        return TrackedTable(name, self._by_oid[relation_oid], readings, self._lineage, is_past=is_past)
 
     def named(self, name: str) -> list[TrackedTable]:
         """Return the tables whose last name is this one, in the order in which they appear in the log.
@@ -297,8 +293,3 @@ class LoggedTables:
             known = ", ".join(sorted({*self._names.values()})) or "none"
             raise ChangeLogError(f"{self.log.store}: no table {name}: the log has {known}")
         return [self.table(oid) for oid in found]
-
-
-class _TableName(NamedTuple):
-    namespace: str
-    name: str

@@ -16,7 +16,7 @@ from pgoutput_construct.forensics._table_changes import LoggedChange
 from pgoutput_construct.forensics._tracked_table import ColumnId, Row, TrackedTable
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.pgtypes.loader import base_oid
-from pgoutput_construct.stream.identifiers import qualified_name, quote_identifier
+from pgoutput_construct.stream.identifiers import quote_identifier
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.messages import Binary
 
@@ -61,7 +61,7 @@ class UndoneTable:
         self._publishes_deletes = publishes_deletes
         self.notes: dict[str, None] = {}
         """What is different now from what the changes were made to."""
-        self.name: Final = qualified_name(*table.latest_name)
+        self.name: Final = table.latest_name
         """The table as SQL names it now."""
         self._columns: Mapping[ColumnId, str] = {
             column: quote_identifier(name) for column, name in table.current_columns().items()
@@ -78,7 +78,7 @@ class UndoneTable:
     def take_back(self, step: RowStep) -> UndoStep | Obstacle | None:
         """Return what takes a change back; None if there is nothing to do."""
         about = self.about(step)
-        if self.table.is_dropped or self.table.is_past:
+        if self.table.is_gone:
             return Obstacle(about, "the table was dropped since")
         if not self._is_utf8(step):
             return Obstacle(about, "a name or a value is not UTF-8, as the script is: take it back by hand")
