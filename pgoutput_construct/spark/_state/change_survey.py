@@ -120,10 +120,6 @@ def survey(
     """
     if summary is not None and not summary.truncates:
         return ChangeSurvey(summary.changes, None, *summary[2:6])
-    return _read(changes, key_columns, columns)
-
-
-def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]) -> ChangeSurvey:
     others = F.array(*(F.lit(name) for name in columns if name not in key_columns)).cast("array<string>")
     left_out, own = F.size("_unchanged") > 0, [name for name in changes.columns if name not in (*CHANGE, SHAPE)]
     parts = [own[begin : begin + _BITS] for begin in range(0, len(own), _BITS)]

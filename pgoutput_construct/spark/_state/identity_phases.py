@@ -33,7 +33,9 @@ _REMEDY: Final = "the changes can still be read; to have the state, copy the tab
 def phase_changes(
     events: DataFrame, table: Table, before: DataFrame | None, within: PhaseReader | None = None
 ) -> list[tuple[Identity, DataFrame]]:
-    """Return the phases of a table, each with its changes.
+    """Return the phases of a table, in order, each with its changes; one if its identity never changed.
+
+    Each ends at the first change of the next one.
 
     Args:
         events: The changes that count.
@@ -41,20 +43,11 @@ def phase_changes(
         before: The rows before, None for none.
         within: Reads the changes of a phase; None to select them from ``events``.
     """
-    phases = find_phases(_counting_identities(events, table, before)) or (_NO_CHANGE,)
+    runs = groupby(_counting_identities(events, table, before), lambda each: frozenset(each.key_columns))
+    phases = [_merged_identity([*run]) for _, run in runs] or [_NO_CHANGE]
     bounds = pairwise([None, *(phase.first for phase in phases[1:]), None])
     read = within if within is not None else lambda *_: events
     return [(phase, _between(read(*ends), *ends)) for phase, ends in zip(phases, bounds, strict=True)]
-
-
-def find_phases(identities: Sequence[Identity]) -> tuple[Identity, ...]:
-    """Return the phases of a table, in order; one if its identity never changed.
-
-    ``identities`` are those of the changes that count. Each phase ends at the first change of the next one.
-    """
-    return tuple(
-        _merged_identity(list(run)) for _, run in groupby(identities, lambda each: frozenset(each.key_columns))
-    )
 
 
 def _counting_identities(events: DataFrame, table: Table, before: DataFrame | None) -> tuple[Identity, ...]:
