@@ -1,7 +1,7 @@
 """Blame: every transaction of a change log that touched one row."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
@@ -111,14 +111,9 @@ def blame(
         wanted = chosen_key(each, key)
         times = {row.seq: row.time for row in event_rows(opened.index, {COPIED_TABLE})} if changes.copies else {}
         reader = _TouchReader(each, wanted, None if column is None else each.column(column), segments, times)
-        found += reader.touches(row_steps(changes, [wanted]))
+        located = changes.locate(RowSearch(changes, [wanted], are_given=True).seqs())
+        found += reader.touches(RowStates(each).follow(changes.ordered(located)))
     return [touch for _, touch in sorted(found, key=itemgetter(0)) if _is_within(touch, since, until)]
-
-
-def row_steps(changes: TableChanges, keys: Sequence[RowKey]) -> Iterator[RowStep]:
-    """Yield what happened to all rows that may have had one of some keys, in the order of the table's changes."""
-    located = changes.locate(RowSearch(changes, keys, are_given=True).seqs())
-    return RowStates(changes.table).follow(changes.ordered(located))
 
 
 def chosen_key(table: TrackedTable, key: KeyValue | Sequence[KeyValue] | Mapping[str, KeyValue]) -> RowKey:
@@ -154,29 +149,20 @@ def _is_within(touch: RowTouch, since: Lsn | Timestamp | None, until: Lsn | Time
     return (since is None or at(since) >= since) and (until is None or at(until) <= until)
 
 
+@dataclass
 class _TouchReader:
     """Finds what happened to the rows of one table that had a key."""
 
-    def __init__(
-        self,
-        table: TrackedTable,
-        key: RowKey,
-        column: ColumnId | None,
-        segments: SegmentTables,
-        times: Mapping[int, int],
-    ) -> None:
-        """Begin.
-
-        Args:
-            table: The table.
-            key: What the rows have, or had.
-            column: Only changes of this column; None: all.
-            segments: The segments of the log.
-            times: When copies were complete, by their seqs.
-        """
-        self._table, self._key, self._column = table, key, column
-        self._segments, self._times = segments, times
-        self._origins: dict[int, str | None] = {}
+    table: TrackedTable
+    key: RowKey
+    """What the rows have, or had."""
+    column: ColumnId | None
+    """Only changes of this column; None: all."""
+    segments: SegmentTables
+    times: Mapping[int, int]
+    """When copies were complete, by their seqs."""
+    origins: dict[int, str | None] = field(default_factory=dict)
+    """The origins of transactions that were looked up, by their seqs."""
 
     def touches(self, steps: Iterable[RowStep]) -> Iterator[tuple[int, RowTouch]]:
         """Yield what happened to the rows that had the key at any time, each with an LSN that orders it.
@@ -195,15 +181,15 @@ class _TouchReader:
                     yield order, touch
 
     def _has_key(self, row: Row | None) -> bool:
-        return row is not None and all(row.get(column) == value for column, value in self._key)
+        return row is not None and all(row.get(column) == value for column, value in self.key)
 
     def _is_wanted(self, step: RowStep) -> bool:
-        column = self._column
+        column = self.column
         return column is None or step.before is None or step.after is None or column in _changed(step)
 
     def _touch(self, step: RowStep) -> RowTouch:
         shape = step.shape
-        names = {**self._table.column_names, **(shape.names() if shape else {})}
+        names = {**self.table.column_names, **(shape.names() if shape else {})}
         columns = shape.columns if shape else ()
 
         def named(row: Row | None) -> Mapping[str, bytes | None] | None:
@@ -214,8 +200,8 @@ class _TouchReader:
         key = step.after or step.before or {}
         return RowTouch(
             op=MISSING if isinstance(change, TableCopy) else change.op,
-            table=full_name(relation) if relation else full_name(self._table.descriptions[-1].relation),
-            key={names[column]: key.get(column) for column, _ in self._key},
+            table=full_name(relation) if relation else full_name(self.table.descriptions[-1].relation),
+            key={names[column]: key.get(column) for column, _ in self.key},
             old=named(step.before),
             new=named(step.after),
             changed=tuple(names[column] for column in columns if column in _changed(step)),
@@ -233,18 +219,18 @@ class _TouchReader:
             lsn = Lsn(0) if isinstance(source, TableCopy) else change.lsn
             message = {"seq": change.seq, "lsn": lsn, "payload": change.payload, "options": change.options}
         if isinstance(source, TableCopy):
-            time, lsn = Timestamp(self._times.get(source.seq, 0)), source.snapshot.lsn
+            time, lsn = Timestamp(self.times.get(source.seq, 0)), source.snapshot.lsn
             return {**message, "commit_lsn": lsn, "commit_time": time, "xid": None, "gid": None, "origin": None}
-        if source.seq not in self._origins:
-            origin = self._segments.origin(source)
-            self._origins[source.seq] = None if origin is None else origin.name
+        if source.seq not in self.origins:
+            origin = self.segments.origin(source)
+            self.origins[source.seq] = None if origin is None else origin.name
         return {
             **message,
             "commit_lsn": Lsn(source.commit_lsn or 0),
             "commit_time": Timestamp(source.time or 0),
             "xid": source.transaction.xid,
             "gid": source.transaction.gid,
-            "origin": self._origins[source.seq],
+            "origin": self.origins[source.seq],
         }
 
 
