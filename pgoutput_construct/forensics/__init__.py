@@ -5,8 +5,7 @@ In: a change log. Out: every change of a row with its transaction (``blame``); S
 quotes values. ``fork`` makes a database and the tables of a warehouse as they were at one commit.
 
 - ``_blame``: the changes of one row; start reading here
-- ``_undo``: the SQL that takes transactions back; ``_undo_steps`` has one statement per change, ``_undo_script`` the
-  text around them
+- ``_undo``: the SQL that takes transactions back; ``_undo_steps`` has one statement per change
 - ``_fixture``: some transactions as JSON lines; ``_stream_cut`` is what a server would have sent of them, ``_masks``
   replace values, ``_delta_debugging`` and ``_command_trial`` shrink
 - ``_fork``: the commit, and what ``replay`` and ``replicate`` make as of it
