@@ -7,7 +7,7 @@ quotes values. ``fork`` makes a database and the tables of a warehouse as they w
 - ``_blame``: the changes of one row; start reading here
 - ``_undo``: the SQL that takes transactions back; ``_undo_steps`` has one statement per change
 - ``_fixture``: some transactions as JSON lines; ``_stream_cut`` is what a server would have sent of them, ``_masks``
-  replace values, ``_delta_debugging`` and ``_command_trial`` shrink
+  replace values, ``_delta_debugging`` finds the parts that matter
 - ``_fork``: the commit, and what ``replay`` and ``replicate`` make as of it
 - ``_tracked_table``: a table through renames: its columns, what identifies its rows
 - ``_table_changes``: the committed changes of a table in the order in which they make its rows
@@ -24,8 +24,7 @@ from pgoutput_construct.extras import needing
 
 with needing("changelog"):
     from pgoutput_construct.forensics._blame import RowTouch, blame
-    from pgoutput_construct.forensics._command_trial import command_fails
-    from pgoutput_construct.forensics._fixture import Fixture, fixture
+    from pgoutput_construct.forensics._fixture import Fixture, command_fails, fixture
     from pgoutput_construct.forensics._fork import Fork, ForkPoint, fork
 
 if TYPE_CHECKING:
