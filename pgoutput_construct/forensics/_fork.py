@@ -48,17 +48,14 @@ class Fork(NamedTuple):
     """What the log lacks of its tables, so that they are not what the source had."""
 
 
-def fork_point(log: ChangeLog, at: Lsn | Timestamp) -> ForkPoint:
-    """Return the last commit at or before an LSN or time.
+def fork_point(log: ChangeLog, at: Lsn | Timestamp, moment: LogMoment | None = None) -> ForkPoint:
+    """Return the last commit at or before an LSN or time, whose moment may be known.
 
     Raises:
         PgoutputError: The log begins later; or a table was being copied then: its rows are complete only after later
             commits.
     """
-    return _point_of(log, at, moment_at(log.index, at))
-
-
-def _point_of(log: ChangeLog, at: Lsn | Timestamp, moment: LogMoment) -> ForkPoint:
+    moment = moment or moment_at(log.index, at)
     seq, following = moment.seq, first_commit_after(log.index, moment.seq)
     until = None if following is None else Lsn(following["commit_lsn"] - 1)
     commit = last_commit(log.index, seq) if seq >= log.index.first_seq else None
@@ -113,7 +110,7 @@ def fork(
     opened = ChangeLog(log)
     # The log may grow until the last of them is made: what is added then does not count for any of them.
     moment = moment_at(opened.index, at)._replace(known=opened.index.last_seq)
-    point = _point_of(opened, at, moment)
+    point = fork_point(opened, at, moment)
     tables: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     if warehouse is not None:
