@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_
-from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
@@ -37,8 +36,6 @@ from pgoutput_construct.spark._state.demands import Demand
 from pgoutput_construct.spark._state.equality import exact_key, restored
 from pgoutput_construct.spark._state.moved_values import leaves_open, with_moved_values
 from pgoutput_construct.spark._state.row_replay import Replay
-
-_META: Final = ("_untyped", "_commit_lsn", "_seq")
 
 
 @dataclass(frozen=True)
@@ -76,11 +73,6 @@ class KeyedLayout:
         """The columns of frames that make the key."""
         return (*(f"k{number}" for number in range(len(self.keys))), *(["kt"] if self.has_texts else []))
 
-    @property
-    def key_kinds(self) -> dict[str, T.DataType]:
-        """The types of the key's columns."""
-        return {name: self.kinds[name] for name in self.keys}
-
     @cached_property
     def sent(self) -> tuple[str, ...]:
         """The columns, but those of the key, that all changes sent."""
@@ -92,7 +84,7 @@ class KeyedLayout:
 
     def key_of(self, value: Callable[[str], Column], text: Callable[[str], Column]) -> list[Column]:
         """Return the key of a row, given functions that return its values, and its texts, by column."""
-        parts = exact_key(value, self.key_kinds)
+        parts = exact_key(value, {name: self.kinds[name] for name in self.keys})
         if self.has_texts:
             parts.append(self._texts(text, self.keys))
         return [part.alias(name) for part, name in zip(parts, self.key, strict=True)]
@@ -100,10 +92,6 @@ class KeyedLayout:
     @staticmethod
     def _texts(text: Callable[[str], Column], names: Sequence[str]) -> Column:
         return F.when(F.col("_untyped").isNotNull(), text_array([text(name) for name in names]))
-
-    def key_struct(self) -> Column:
-        """Return the key of a frame as a struct."""
-        return F.struct(*self.key)
 
     def key_values(self, prefix: str = "") -> dict[str, Column]:
         """Return the values of the key of a frame, or of a struct in it, by column."""
@@ -117,10 +105,10 @@ class KeyedLayout:
         texts = [self._texts(NEW.text, self.sent).alias("_texts")] if self.has_texts else []
         return F.struct(*values, *texts, F.lit(True).alias("_is"))
 
-    def pair_of(self, name: str) -> list[Column]:
-        """Return a value and its text, which other rows may take."""
+    def pair_of(self, name: str) -> Column:
+        """Return the position of a change, and a value and its text, which other rows may take."""
         text = NEW.text(name) if self.has_texts else F.lit(None).cast("string")
-        return [NEW.value(name).alias("v"), text.alias("t")]
+        return F.struct(*POSITION, NEW.value(name).alias("v"), text.alias("t"))
 
     def values(self) -> list[Column]:
         """Return the table's columns, from the key, ``_row`` and the pairs of ``unsent``."""
@@ -188,7 +176,8 @@ def advance_keyed(
         return _rows(net_by_key(all_changes, layout, found), layout, demand)
     net = as_leaf(net_by_key(changes, layout, found))  # it is joined with the rows before several times
     stored = before.select(
-        F.struct(*map(column, layout.names), *_META).alias("_stored"), *layout.key_of(NEW.value, NEW.text)
+        F.struct(*map(column, layout.names), "_untyped", *POSITION).alias("_stored"),
+        *layout.key_of(NEW.value, NEW.text),
     )
     untouched = stored.join(found.broadcast_if_few(_keys(net, layout, "")), _same(layout, ""), "left_anti")
     if demand.rows:
@@ -285,7 +274,7 @@ def changes_by_key(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey)
         *_key(layout, is_delete),
         F.struct(*POSITION, F.when(~is_delete, layout.row_of()).alias("_row")).alias("_now"),
         *(
-            F.when(~is_delete & ~is_unsent(name), _sent(layout, name)).alias(layout.frame_name(name))
+            F.when(~is_delete & ~is_unsent(name), layout.pair_of(name)).alias(layout.frame_name(name))
             for name in layout.unsent
         ),
         _since(changes, layout, is_delete, moved).alias("_since"),
@@ -310,11 +299,6 @@ def _narrowed(changes: DataFrame, layout: KeyedLayout) -> DataFrame:
 
 def _key(layout: KeyedLayout, is_delete: Column) -> list[Column]:
     """Return the key that a change touches; an unsent column of it is in ``_before``."""
-    return layout.key_of(*_sides(layout, is_delete))
-
-
-def _sides(layout: KeyedLayout, is_delete: Column) -> tuple[Callable[[str], Column], Callable[[str], Column]]:
-    """Return what gives values, and texts, of the row with the key that is touched."""
 
     def of_side(name: str, value: Column, before: Column) -> Column:
         is_before = (
@@ -322,7 +306,7 @@ def _sides(layout: KeyedLayout, is_delete: Column) -> tuple[Callable[[str], Colu
         )
         return F.when(is_before, before).otherwise(value)
 
-    return (
+    return layout.key_of(
         lambda name: of_side(name, NEW.value(name), BEFORE.value(name)),
         lambda name: of_side(name, NEW.text(name), BEFORE.text(name)),
     )
@@ -337,6 +321,7 @@ def last_by_key(touched: DataFrame, layout: KeyedLayout) -> DataFrame:
     """
     pairs, has_root = [layout.frame_name(name) for name in layout.unsent], ROOT in touched.select("_since.*").columns
     root, is_since = F.col(f"_since.{ROOT}"), F.col("_since").isNotNull() if pairs else F.lit(False)
+    key = F.struct(*layout.key)
     last = touched.groupBy(*layout.key).agg(
         F.max("_now").alias("_last"),
         *(F.max(pair).alias(pair) for pair in pairs),
@@ -350,7 +335,7 @@ def last_by_key(touched: DataFrame, layout: KeyedLayout) -> DataFrame:
         # What was sent before the row came under this key is another row's value.
         *(F.when(~_is_open(pair), F.struct(f"{pair}.v", f"{pair}.t")).alias(pair) for pair in pairs),
         _open(layout).alias("_open"),
-        (F.coalesce(root, layout.key_struct()) if has_root else layout.key_struct()).alias("_was"),
+        (F.coalesce(root, key) if has_root else key).alias("_was"),
         (is_since & root.isNull() if has_root else is_since).alias("_lost"),
         _missing().alias("_missing"),
     )
@@ -359,10 +344,6 @@ def last_by_key(touched: DataFrame, layout: KeyedLayout) -> DataFrame:
 def _missing() -> Column:
     # Rows come and go by turns: where more went than came, some did not exist.
     return F.when(F.col("_last._row").isNotNull(), 1).otherwise(0) - F.col("_steps")
-
-
-def _sent(layout: KeyedLayout, name: str) -> Column:
-    return F.struct(*POSITION, *layout.pair_of(name))
 
 
 def _open(layout: KeyedLayout) -> Column:
