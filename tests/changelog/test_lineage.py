@@ -326,7 +326,7 @@ def test_successive_relations(
 ) -> None:
     """Relations are read as each by itself, whatever is renamed, retyped, dropped or added from one to the next.
 
-    So they are where some are only counted; long ones are compared with their predecessors.
+    So they are where some are only counted; long ones are parsed when a column is accessed.
     """
     options: dict[str, Any] = {"proto_version": 2, "streaming": "on", "in_stream": streamed}
     reader, counter = (RelationReader(json.dumps(options)) for _ in range(2))
@@ -344,7 +344,7 @@ def test_successive_relations(
 
 @given(st.integers(0, 40), st.integers(0, 40), st.binary(min_size=1, max_size=3))
 def test_a_malformed_relation(at: int, until: int, damage: bytes) -> None:
-    """What is no Relation is refused as it is by itself, also where most of it was read before; the next is read."""
+    """What is no Relation is refused as it is by itself, also after one that was read; the next is read."""
     columns = tuple(pgo.RelationColumn(0, name, TEXT, -1) for name in (*"abcde", "f" * 600))
     whole = pgo.build(pgo.Relation(None, 7, "public", "t", "d", columns))
     damaged = whole[: 1 + at] + damage + whole[1 + at + until :]

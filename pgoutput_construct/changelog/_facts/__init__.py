@@ -8,7 +8,7 @@ changes count in addition to a copy (``visibility``, where the theory of that st
 - ``visibility``, ``copies``: snapshots and table copies. Start reading at ``visibility``.
 - ``lineage``, with ``numbering`` (column numbers of a description) and ``description_usage`` (when a description was
   used).
-- ``successive_texts``: reads versions of a table's columns by parsing only what changed.
+- ``successive_texts``: reads versions of a table's columns by parsing only what is needed of them.
 
 Invariants: everything here is derived from the index, again from the beginning if need be, and is the same for each
 reader. Facts are never removed while rows that need them are in the log. Nothing here is public except ``LogEvent``.

@@ -1,17 +1,18 @@
-"""Reads successive versions of a table's columns by parsing only what has changed.
+"""Reads successive versions of a table's columns by parsing only what is needed of them.
 
-A server sends a Relation again over each connection and after each change, and the capture records all columns of a
-table whenever one of them changes: up to 1,600 columns, of which an ALTER TABLE mostly concerns one. Parsing all of
-them again would take most of the time of opening a log. So the next text is compared with the previous one, as bytes:
-what both have at the beginning and at the end is the same, and only the pieces between are parsed (``SuccessiveText``).
-
+The capture records all columns of a table whenever one of them changes: up to 1,600 columns, of which an ALTER TABLE
+mostly concerns one. Parsing all of them again would take most of the time of opening a log. So the next text is
+compared with the previous one, as bytes: what both have at the beginning and at the end is the same, and only the
+pieces between are parsed (``SuccessiveText``, by which ``catalog_readings.TableFactsReader`` reads events TABLE_FACTS).
 The columns that did not change are then the same objects (``SharedColumns`` shares chunks of them between versions), so
-that comparing two versions takes ``is`` for each chunk. ``RelationReader`` does this for Relation messages,
-``catalog_readings.TableFactsReader`` for events TABLE_FACTS.
+that comparing two versions takes ``is`` for each chunk.
+
+A server sends a Relation again over each connection and after each change, too. Of most of them only the number of
+columns is needed, so they are parsed when a column is accessed (``RelationReader``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import accumulate, chain, compress, takewhile
 from operator import is_not
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.segment_descriptions import sent_engine
-from pgoutput_construct.errors import ChangeLogError, DecodeError
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import definitions
 from pgoutput_construct.wire.messages import Relation, RelationColumn
 from pgoutput_construct.wire.primitives import UInt16
@@ -223,19 +224,14 @@ def _chunks(columns: tuple[_Column, ...]) -> Iterator[tuple[_Column, ...]]:
 class RelationReader:
     """Reads the successive Relations of a table, all with the same keywords of ``parse``.
 
-    The differing columns are appended to the header of a Relation that has only these, and that message is parsed. So
-    this knows of the layout only that the columns come last (from the definitions) and how long each is (from the
-    codec).
+    It knows of the layout only that the number of columns comes last in the header, and the columns after it.
     """
 
     def __init__(self, keywords: str) -> None:
         """Take the keywords of ``parse``, as JSON."""
         self._engine = sent_engine(keywords)
-        self._payload = self._header = b""
+        self._payload = b""
         self._columns: tuple[RelationColumn, ...] = ()
-        self._text: SuccessiveText | None = None
-        self._model: Relation | None = None
-        self._fronts: dict[int, bytes] = {}
         self._latest: tuple[bytes, Sequence[RelationColumn]] = b"", ()
         self._start = b""
 
@@ -252,71 +248,28 @@ class RelationReader:
     def read(self, payload: bytes) -> tuple[RelationColumn, ...]:
         """Return the columns; the same payload as before returns the same tuple. Raises DecodeError like ``parse``."""
         if payload != self._payload:
-            columns = self._follow(payload) if len(payload) >= _LONG else None
-            if columns is None:
-                message = self._engine.parse(payload)
-                if not isinstance(message, Relation):
-                    raise ChangeLogError(f"the index has a {type(message).__name__} as the Relation of rows")
-                self._model, self._text, self._fronts, columns = message, None, {}, message.columns
-            self._payload, self._columns = payload, columns
+            message = self._engine.parse(payload)
+            if not isinstance(message, Relation):
+                raise ChangeLogError(f"the index has a {type(message).__name__} as the Relation of rows")
+            self._payload, self._columns = payload, message.columns
         return self._columns
-
-    def _follow(self, payload: bytes) -> tuple[RelationColumn, ...] | None:
-        """Return the columns of the next Relation; None if it must be parsed as a whole."""
-        if self._model is None or not self._columns:
-            return None
-        try:
-            if self._text is None:
-                length, _ = self._measure(self._payload)
-                self._header, sizes = self._payload[:length], [*map(self._size, self._columns)]
-                self._text = SuccessiveText().next(self._payload[length:], slice(0, 0), sizes)
-            length, count = len(self._header), len(self._columns)
-            if not payload.startswith(self._header):
-                length, count = self._measure(payload)
-            text = payload[length:]
-            differing, middle = self._text.differing(text) or (slice(0, 0), b"")
-            unlike = count - len(self._columns) + differing.stop - differing.start
-            if unlike < 0:
-                return None
-            message = self._engine.parse(self._front(unlike) + middle)
-            assert isinstance(message, Relation)
-        except (DecodeError, ConstructError):  # parsing it as a whole raises the error with its path
-            return None
-        sizes = [len(middle)] if unlike == 1 else [*map(self._size, message.columns)]
-        self._header, self._text = payload[:length], self._text.next(text, differing, sizes)
-        return (*self._columns[: differing.start], *message.columns, *self._columns[differing.stop :])
 
     def _count(self, payload: bytes) -> int:
         """Return the number of columns of a Relation."""
         size = len(self._start)
         if not size or not payload.startswith(self._start):
             try:
-                end, _ = self._measure(payload)
+                size = self._measure(payload) - _COUNT_SIZE
             except ConstructError:
                 return len(self.read(payload))  # which raises the error
-            size = end - _COUNT_SIZE
             self._start = payload[:size]
         return int.from_bytes(payload[size : size + _COUNT_SIZE], "big")
 
-    def _front(self, count: int) -> bytes:
-        """Return the header of a Relation with ``count`` columns."""
-        if count not in self._fronts:
-            columns = self._columns[:1] * count
-            self._fronts[count] = self._build(columns)[: len(self._build(()))]
-        return self._fronts[count]
-
-    def _size(self, column: RelationColumn) -> int:
-        return len(self._build((column,))) - len(self._build(()))
-
-    def _build(self, columns: tuple[RelationColumn, ...]) -> bytes:
-        assert self._model is not None
-        return self._engine.build(replace(self._model, columns=columns))
-
-    def _measure(self, payload: bytes) -> tuple[int, int]:
-        """Return the size of a Relation's header in bytes, and the number of columns; raises ConstructError."""
+    def _measure(self, payload: bytes) -> int:
+        """Return the size of a Relation's header in bytes; raises ConstructError."""
         with BytesIO(payload) as stream:
-            count = int(_HEADER.parse_stream(stream, **self._engine.options.parameters()).column_count)
-            return stream.tell(), count
+            _HEADER.parse_stream(stream, **self._engine.options.parameters())
+            return stream.tell()
 
 
 class _LaterColumns(Sequence[RelationColumn]):
@@ -342,7 +295,7 @@ class _LaterColumns(Sequence[RelationColumn]):
 
 
 _LONG: Final = 512
-"""Bytes of a Relation from which on comparing is faster than parsing all columns."""
+"""Bytes of a Relation from which on its columns are parsed only when one is accessed."""
 _COUNT_SIZE: Final = UInt16.sizeof()
 """Bytes of the last field of the header, the number of columns."""
 _HEADER: Final = Struct(*takewhile(lambda field: field.name != "columns", definitions.Relation.subcons))
