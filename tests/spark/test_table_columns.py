@@ -6,6 +6,7 @@ import pyarrow as pa
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableReading
+from pgoutput_construct.changelog._facts.lineage import Lineage
 from pgoutput_construct.changelog._facts.successive_texts import SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.columnar import rows_schema
@@ -22,23 +23,10 @@ from pgoutput_construct.stream.rows import OPS
 INT, TEXT, NUMERIC, INTS = 23, 25, 1700, 1007
 
 
-class Known:
+def lineage(numbers: Mapping[int, tuple[int, ...]], missing: Mapping[int, str] = {}) -> Lineage:
     """Attribute numbers by the seq of descriptions, and the texts of older rows."""
-
-    def __init__(self, numbers: Mapping[int, tuple[int, ...]], missing: Mapping[int, str] = {}) -> None:
-        self._numbers, self._missing = numbers, missing
-
-    def numbers(self, description: Description) -> tuple[int, ...] | None:
-        """Return what is known."""
-        return self._numbers.get(description.seq)
-
-    def has_whole_key(self, description: Description) -> bool:
-        """Take every key for a whole one."""
-        return True
-
-    def missing(self, relation_oid: int, number: int) -> str | None:
-        """Return what is known."""
-        return self._missing.get(number)
+    of_tables = {(oid, number): text for oid in (1, 2) for number, text in missing.items()}
+    return Lineage(_numbers=numbers, _missing=of_tables)
 
 
 def described(seq: int, *names: str, oid: int = 1) -> tuple[int, Description, bool]:
@@ -49,18 +37,18 @@ def described(seq: int, *names: str, oid: int = 1) -> tuple[int, Description, bo
 
 def test_renamed_and_added_again() -> None:
     """One column under its latest name; another one where the name comes back; by name where nothing is known."""
-    known = Known({0: (1, 2), 5: (1, 2), 9: (1, 3)})
+    known = lineage({0: (1, 2), 5: (1, 2), 9: (1, 3)})
     latest_first = [described(9, "id", "b"), described(7, "id", "b"), described(5, "id", "b"), described(0, "id", "a")]
     found = find_columns(group_descriptions(latest_first, known), known)
     assert found.names == {9: ("id", "b"), 7: ("id", "b_dropped_2"), 5: ("id", "b_dropped_2"), 0: ("id", "b_dropped_2")}
     assert found.schema.names == ["id", "b", "b_dropped_2"] and found.current == ("id", "b")
-    nothing = Known({})
+    nothing = lineage({})
     assert find_columns(group_descriptions(latest_first, nothing), nothing).schema.names == ["id", "b", "a"]
 
 
 def test_rows_older_than_a_column() -> None:
     """Those described before it, and copied ones that the log has after it; not those after it was dropped."""
-    known = Known({0: (1,), 3: (1, 2), 5: (1,), 6: (1,), 9: (1, 3)}, {2: "20", 3: "30"})
+    known = lineage({0: (1,), 3: (1, 2), 5: (1,), 6: (1,), 9: (1, 3)}, {2: "20", 3: "30"})
     uses = [
         described(9, "id", "d"),
         described(6, "!id"),
@@ -75,14 +63,14 @@ def test_rows_older_than_a_column() -> None:
 
 def test_tables_that_had_one_name() -> None:
     """They share columns of equal names, whatever their numbers."""
-    known = Known({0: (1, 2), 5: (1, 2)}, {2: "7"})
+    known = lineage({0: (1, 2), 5: (1, 2)}, {2: "7"})
     found = find_columns(group_descriptions([described(5, "id", "b", oid=2), described(0, "b", "id")], known), known)
     assert found.schema.names == ["id", "b"] and found.names == {5: ("id", "b"), 0: ("b", "id")}
 
 
 def test_what_the_catalog_says_comes_last() -> None:
     """A column that was renamed, and one that was added, since the last row."""
-    known = Known({0: (1, 2)}, {4: "x"})
+    known = lineage({0: (1, 2)}, {4: "x"})
     columns = (
         CatalogColumn(1, "id", INT, published=True),
         CatalogColumn(2, "new", INT, published=True),

@@ -80,12 +80,12 @@ _UNKNOWN, _REWRITTEN, _TYPES, _VALUES, _PARTITIONS, _PUBLISHED, _LOST, _UNDATED 
 
 @dataclass(frozen=True)
 class Lineage:
-    """What a log knows of its tables beyond their descriptions."""
+    """What a log knows of its tables beyond their descriptions; an empty one: nothing."""
 
-    stale: Mapping[int, StaleTable]
+    stale: Mapping[int, StaleTable] = field(default_factory=dict)
     """The stale tables by OID, without those that a later copy repaired, and without dropped tables."""
-    _numbers: Mapping[int, tuple[int, ...]]
-    _missing: Mapping[tuple[int, int], str]
+    _numbers: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    _missing: Mapping[tuple[int, int], str] = field(default_factory=dict)
     _partial_keys: frozenset[int] = frozenset()
     """The seqs of descriptions whose replica identity is not completely published."""
     _uses: DescriptionUses = field(default_factory=lambda: DescriptionUses(*np.empty((4, 0), np.int64)))
@@ -139,7 +139,7 @@ class LineageTracker:
         If the log was pruned since, everything is derived again.
         """
         if not len(index):
-            return Lineage({}, {}, {})
+            return Lineage()
         if index.first_seq != self._first_seq or index.last_seq < self._last_seq:
             self._forget()
             self._first_seq = index.first_seq
@@ -153,7 +153,7 @@ class LineageTracker:
             self._use(uses_of(index), sent)
             self._last_seq = index.last_seq
             if self._first_reading < 0:
-                return Lineage({}, {}, {}, _uses=self._uses)
+                return Lineage(_uses=self._uses)
             for table in self._tables.values():
                 if table.due and table.readings:
                     self._number(table, sent)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pgoutput_construct.changelog._facts.catalog_readings import TableReading, table_readings
 from pgoutput_construct.changelog._facts.completeness import present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.lineage import lineage_of
+from pgoutput_construct.changelog._facts.lineage import Lineage, lineage_of
 from pgoutput_construct.changelog._index.log_index import LogIndex, LogMoment
 from pgoutput_construct.changelog._index.row_counts import COPIED
 from pgoutput_construct.changelog._segment.block import Numbers
@@ -25,8 +25,6 @@ from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
 from pgoutput_construct.spark._log_view.committed_rows import LogPlan, log_plan, run_bounds
 from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, ChangePosition, ColumnsSince, Identity, Table
 from pgoutput_construct.spark._log_view.table_columns import (
-    BY_NAME,
-    Numbering,
     TableColumns,
     catalog_description,
     find_columns,
@@ -79,15 +77,12 @@ class LogTables:
     index: LogIndex
     plan: LogPlan
     tables: Mapping[str, Table]
-    """Return a table by its name in SQL; raise ChangeLogError where the log does not have it.
-
-    Raises another PgoutputError where it cannot be read.
-    """
+    """The tables that can be read, by qualified name."""
     types: str = ""
     """The types chosen for columns, as they were given."""
     refused: Mapping[str, UnreadableTable] = field(default_factory=dict)
     """The tables that cannot be read, by name."""
-    numbering: Numbering = BY_NAME
+    lineage: Lineage = field(default_factory=Lineage)
     """What the log knows of columns besides their names."""
 
     @classmethod
@@ -151,7 +146,7 @@ def find_tables(
     history: RelationHistory,
     usages: Iterable[Usage],
     copies: Iterable[TableCopy] = (),
-    numbering: Numbering = BY_NAME,
+    lineage: Lineage | None = None,
     readings: Mapping[int, Sequence[TableReading]] = MappingProxyType({}),
     choices: Choices = AS_USUAL,
     refused: dict[str, UnreadableTable] | None = None,
@@ -167,7 +162,7 @@ def find_tables(
         history: The descriptions.
         usages: Which descriptions are used where.
         copies: The complete table copies.
-        numbering: Tells columns apart by attribute number.
+        lineage: Tells columns apart by attribute number; None: by name.
         readings: What the catalog said, by OID.
         choices: The types chosen for columns.
         refused: Takes the tables that cannot be read, by name, whatever the class of the error is; None to raise the
@@ -201,7 +196,7 @@ def find_tables(
         oid = oids[order[0]]
         reading = newer.get(oid)
         try:
-            table = _table(history, order, found, copied, (numbering, choices), reading, named[oid])
+            table = _table(history, order, found, copied, (lineage or Lineage(), choices), reading, named[oid])
             tables[name] = replace(table, comments=_comments(readings.get(oid, ())))
         except OSError:  # not of the table: its plan reads no file
             raise
@@ -248,20 +243,20 @@ def _table(
     order: Sequence[int],
     usages: Iterable[Usage],
     copied: Mapping[int, Sequence[TableCopy]],
-    known: tuple[Numbering, Choices],
+    known: tuple[Lineage, Choices],
     reading: TableReading | None,
     named: TableReading | Relation,
 ) -> Table:
     """Return a table, given its descriptions, the latest first, and what has its name."""
-    numbering, choices = known
+    lineage, choices = known
     oids = {index: history.descriptions[index].relation.relation_oid for index in order}
     mine = [usage for usage in usages if usage.description in oids]
     own = [usage for usage in mine if oids[usage.description] == oids[order[0]]]
     of_copies = {usage.description for usage in mine if usage.copied}
-    used = group_descriptions([(index, history.descriptions[index], index in of_copies) for index in order], numbering)
+    used = group_descriptions([(index, history.descriptions[index], index in of_copies) for index in order], lineage)
     if reading is not None and _has_columns(reading):
         used.insert(0, catalog_description(reading, used))
-    columns = find_columns(used, numbering, choices)
+    columns = find_columns(used, lineage, choices)
     latest = history.descriptions[order[0]]
     relation = latest.relation
     return Table(
@@ -269,9 +264,9 @@ def _table(
         name=named.name,
         columns=columns.schema,
         current=columns.current,
-        key_columns=_key_columns(latest, columns.names[order[0]], numbering),
+        key_columns=_key_columns(latest, columns.names[order[0]], lineage),
         replica_identity=relation.replica_identity,
-        identities=_identities(history, own, columns, numbering),
+        identities=_identities(history, own, columns, lineage),
         shapes=_shapes(own, columns),
         relation_oid=relation.relation_oid,
         relation_oids=tuple(sorted({*oids.values()})),
@@ -297,10 +292,10 @@ def _has_columns(reading: TableReading) -> bool:
     return has_none or any(column.published for column in reading.columns)
 
 
-def _key_columns(description: Description, names: Sequence[str], numbering: Numbering) -> tuple[str, ...]:
+def _key_columns(description: Description, names: Sequence[str], lineage: Lineage) -> tuple[str, ...]:
     """Return the columns of the key: none if it is not published as a whole, or is the full row."""
     relation = description.relation
-    if not numbering.has_whole_key(description):
+    if not lineage.has_whole_key(description):
         return ()
     pairs = zip(relation.columns, names, strict=True)
     marked = tuple(name for column, name in pairs if column.flags & RelationColumnFlags.KEY)
@@ -308,7 +303,7 @@ def _key_columns(description: Description, names: Sequence[str], numbering: Numb
 
 
 def _identities(
-    history: RelationHistory, usages: Iterable[Usage], columns: TableColumns, numbering: Numbering
+    history: RelationHistory, usages: Iterable[Usage], columns: TableColumns, lineage: Lineage
 ) -> tuple[Identity, ...]:
     by_description: dict[int, list[Usage]] = defaultdict(list)
     for usage in usages:
@@ -317,7 +312,7 @@ def _identities(
     found = []
     for index, used in by_description.items():
         relation = history.descriptions[index].relation
-        keys = _key_columns(history.descriptions[index], columns.names[index], numbering)
+        keys = _key_columns(history.descriptions[index], columns.names[index], lineage)
         first, last = min(usage.first for usage in used), max(usage.last for usage in used)
         found.append(Identity(relation.replica_identity, keys, first, last))
     return tuple(sorted(found, key=lambda identity: identity.first))

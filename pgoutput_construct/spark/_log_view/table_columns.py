@@ -4,12 +4,13 @@ defaults that older rows have in columns that were added later.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.catalog_readings import TableReading
+from pgoutput_construct.changelog._facts.lineage import Lineage
 from pgoutput_construct.columnar import AS_USUAL, Choices, columns_schema, unify
 from pgoutput_construct.pgtypes.arrow_types import UNTYPED
 from pgoutput_construct.pgtypes.column_reader import ColumnReader
@@ -21,37 +22,6 @@ from pgoutput_construct.wire.messages import Delete, Relation, RelationColumn, T
 _NEXT: Final = 2**63 - 1
 _Attribute: TypeAlias = int | str
 """What identifies a column of one OID: its attribute number, or its name where the number is unknown."""
-
-
-class Numbering(Protocol):
-    """What is known of columns besides their names (``changelog/_facts/lineage.py``)."""
-
-    def numbers(self, description: Description) -> tuple[int, ...] | None:
-        """Return the attribute number of each column, None where they are unknown."""
-
-    def has_whole_key(self, description: Description) -> bool:
-        """Return whether the key that a description marks is the whole replica identity."""
-
-    def missing(self, relation_oid: int, number: int) -> str | None:
-        """Return the text of a column's default in rows that are older than it; None for NULL."""
-
-
-class _ByName:
-    """What a log without facts of the catalog knows of columns."""
-
-    def numbers(self, description: Description) -> None:
-        """Return None: no attribute number is known."""
-
-    def has_whole_key(self, description: Description) -> bool:
-        """Return True: every key counts as a whole one."""
-        return True
-
-    def missing(self, relation_oid: int, number: int) -> None:
-        """Return None: no default is known."""
-
-
-BY_NAME: Final = _ByName()
-"""Nothing is known of columns but their names."""
 
 
 class UsedDescription(NamedTuple):
@@ -104,7 +74,7 @@ class TableColumns:
 
 
 def group_descriptions(
-    descriptions: Iterable[tuple[int, Description, bool]], numbering: Numbering
+    descriptions: Iterable[tuple[int, Description, bool]], lineage: Lineage
 ) -> list[UsedDescription]:
     """Group equal descriptions; each is given by its index, and whether its rows are of a copy.
 
@@ -113,7 +83,7 @@ def group_descriptions(
     found: dict[tuple[object, ...], UsedDescription] = {}
     for index, description, copied in descriptions:
         relation, types = description.relation, sorted(description.types.items())
-        numbers = numbering.numbers(description)
+        numbers = lineage.numbers(description)
         content = relation.relation_oid, relation.namespace, relation.name, relation.replica_identity, relation.columns
         known = found.setdefault((*content, *types, numbers, copied), UsedDescription({}, description, numbers, copied))
         known.seqs[index] = description.seq
@@ -137,7 +107,7 @@ def catalog_description(reading: TableReading, known: Sequence[UsedDescription])
     return UsedDescription({}, Description(_NEXT, relation, types), tuple(column.number for column in columns), False)
 
 
-def find_columns(used: Sequence[UsedDescription], numbering: Numbering, choices: Choices = AS_USUAL) -> TableColumns:
+def find_columns(used: Sequence[UsedDescription], lineage: Lineage, choices: Choices = AS_USUAL) -> TableColumns:
     """Return the columns of a table.
 
     A renamed column has its latest name. A dropped one, whose name another column has now, is called
@@ -146,7 +116,7 @@ def find_columns(used: Sequence[UsedDescription], numbering: Numbering, choices:
 
     Args:
         used: The descriptions of its rows, the latest first.
-        numbering: Tells columns apart by attribute number.
+        lineage: Tells columns apart by attribute number.
         choices: The types chosen for columns.
     """
     names: dict[int, tuple[str, ...]] = {}
@@ -159,7 +129,7 @@ def find_columns(used: Sequence[UsedDescription], numbering: Numbering, choices:
         called = _column_names(mine, identities)
         if numbers is None:
             numbers = {name: number for number, name in called.items() if isinstance(number, int)}
-        missing |= _missing(mine, identities, called, numbering)
+        missing |= _missing(mine, identities, called, lineage)
         for each, own in zip(mine, identities, strict=True):
             named.append((each, tuple(called[one] for one in own)))
             names |= dict.fromkeys(each.seqs, named[-1][1])
@@ -204,13 +174,13 @@ def _missing(
     used: Sequence[UsedDescription],
     identities: Sequence[tuple[_Attribute, ...]],
     called: Mapping[_Attribute, str],
-    numbering: Numbering,
+    lineage: Lineage,
 ) -> dict[int, dict[str, ColumnDefault]]:
     """Return the defaults that the rows of each description have in columns that were added later."""
     first: dict[_Attribute, tuple[int, ColumnDefault]] = {}
     for each, own in sorted(zip(used, identities, strict=True), key=lambda pair: pair[0].description.seq):
         for column, number in zip(each.columns, own, strict=True):
-            text = numbering.missing(each.oid, number) if isinstance(number, int) and number not in first else None
+            text = lineage.missing(each.oid, number) if isinstance(number, int) and number not in first else None
             if text is not None:
                 first[number] = each.description.seq, ColumnDefault(column, each.description.types, text)
     found: dict[int, dict[str, ColumnDefault]] = {}

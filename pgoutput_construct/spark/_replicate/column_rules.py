@@ -442,7 +442,7 @@ def _check_decided(
             continue
         sent = [column.name for column in description.relation.columns]
         begin = sent if before is None else _common(before, sent)
-        if opened.numbering.numbers(description) is not None:
+        if opened.lineage.numbers(description) is not None:
             known = {name for name, column in zip(sent, called, strict=True) if column in found}
         elif known <= {*begin} or {*sent} <= {*explicit}:
             known = {*sent} & (known | {name.column for name in rules})

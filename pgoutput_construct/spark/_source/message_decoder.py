@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pgoutput_construct.changelog._facts.lineage import Lineage
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.decode_plan import DecodePlan
@@ -17,7 +18,7 @@ from pgoutput_construct.columnar.index import BatchIndex, index_batch
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError, ProtocolError
 from pgoutput_construct.spark._execution import plain_errors
-from pgoutput_construct.spark._log_view.table_columns import BY_NAME, find_columns, group_descriptions
+from pgoutput_construct.spark._log_view.table_columns import find_columns, group_descriptions
 from pgoutput_construct.spark._source.segment_rows import with_column_names
 from pgoutput_construct.stream.identifiers import full_name, normal_name
 from pgoutput_construct.stream.relations import DESCRIBING, RelationHistory, undescribed
@@ -75,7 +76,7 @@ def decode(
         raise ChangeLogError(
             f"no Relation describes {qualified}: the messages have {', '.join(names.values()) or 'none'}"
         )
-    columns = find_columns(group_descriptions(chosen, BY_NAME), BY_NAME)
+    columns = find_columns(group_descriptions(chosen, Lineage()), Lineage())
     decoder = _Decoder(history, columns.schema, columns.names, layout)
     return messages.select(*_present_columns(messages)).mapInArrow(
         decoder.decode, from_arrow_schema(decoder.schema, prefer_timestamp_ntz=True)
