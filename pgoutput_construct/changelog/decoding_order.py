@@ -95,17 +95,81 @@ class DecodingOrder:
         self._unpacked = lru_cache(maxsize=16)(self._unpack)
         self.copies: list[PlacedCopies] = []
         """The items that are copies."""
-        self._placing = _Placing(self, copies, superfluous, begun)
-        self._insert(self._placing.items)
+        self._superfluous = superfluous
+        self._of_table = defaultdict[int, list[TableCopy]](list)
+        for copy in copies:
+            self._of_table[copy.relation_oid].append(copy)
+        self._awaited = {
+            oid: of_table[0]
+            for oid, of_table in self._of_table.items()
+            if of_table[0].seq not in superfluous and begun.get(oid, _INT64_MAX) > of_table[0].seq
+        }
+        """The first copies of tables, before which changes are withheld."""
+        self._insert(copies)
         self.copied_until = max((item.seq for item in self.copies), default=-1)
         """The seq of the latest copy."""
 
-    def _insert(self, placed: Sequence[tuple[int, PlacedCopies]]) -> None:
-        """Put copies before the items at some indexes; those of one index remain in their order."""
+    def _insert(self, copies: Sequence[TableCopy]) -> None:
+        """Put copies before other items: see "Where a table copy stands" in ``timeline``."""
+        indexes, count = self._indexes_of(copies), len(self)
+        self._following = {seq: self.transaction(index).seq for seq, index in indexes.items() if index < count}
+        """The seq of the transaction after each copy that has one."""
+        self._preceding = {seq: self.transaction(index - 1).seq if index else -1 for seq, index in indexes.items()}
+        """The seq of the transaction before each copy."""
+        self._committed = {  # what is prepared is in a copy where its commit is
+            self.transaction(first).seq: (self.transaction(last).commit_lsn or 0) if last < count else _INT64_MAX
+            for first, last in self.prepared()
+        }
+        """The LSNs of the commits of what is prepared, by the seqs of the PREPAREs."""
+        placed = [*self._items(copies, indexes)]
         self.copies = [item for _, item in placed]
         numbers = np.arange(len(placed)) + self._first_copy
         self._codes = np.insert(self._codes, [index for index, _ in placed], numbers)
         self.__dict__.pop("ends", None)
+
+    def _indexes_of(self, copies: Iterable[TableCopy]) -> dict[int, int]:
+        """Return the index of the transaction before which each copy stands, by seq, before any copy is inserted."""
+        by_key = defaultdict[tuple[Visibility, Lsn], list[TableCopy]](list)
+        for copy in copies:  # hundreds of tables may be copied under one snapshot
+            by_key[copy.visibility, copy.snapshot.lsn].append(copy)
+        found = dict[int, int]()
+        if not by_key:
+            return found
+        commits, xids = self.commits_and_xids()
+        prepared = sorted(self.prepared(), reverse=True)
+        for (visibility, lsn), together in by_key.items():
+            # No item before it may end after the snapshot's LSN: at that, or right after the item, the copy ends.
+            is_after = np.flatnonzero(visibility.adds(commits, xids) | (self.ends > lsn))
+            index = int(is_after[0]) if len(is_after) else len(self)
+            for first, last in prepared:
+                if first < index <= last:
+                    index = first
+            found |= {copy.seq: index for copy in together}
+        return found
+
+    def _items(self, copies: Iterable[TableCopy], indexes: Mapping[int, int]) -> Iterator[tuple[int, PlacedCopies]]:
+        """Yield copies, with the indexes of the items before which they stand."""
+        groups, end = list[tuple[int, int, list[TableCopy]]](), 0
+        # Of those at one index what is copied later has the later position.
+        for copy in sorted(copies, key=lambda copy: (indexes[copy.seq], copy.snapshot.lsn, copy.seq)):
+            index = indexes[copy.seq]
+            following = self.transaction(index) if index < len(self) else None
+            before = max(end, self.transaction(index - 1).end_lsn or 0) if index else end
+            found = _end(copy, before, following)
+            if found is not None:
+                end = found
+                groups.append((index, end, [copy]))
+            elif groups and groups[-1][0] == index:
+                groups[-1][2].append(copy)
+            else:
+                raise ChangeLogError(f"the copy of {full_name(copy)} has no position in the WAL")
+        for index, end, group in groups:
+            sent = tuple(copy for copy in group if copy.seq not in self._superfluous)
+            emptied = {
+                copy.relation_oid: index > 0 or self._of_table[copy.relation_oid][0] is not copy for copy in sent
+            }
+            unserved = tuple(copy for copy in group if copy.seq in self._superfluous)
+            yield index, PlacedCopies(max(copy.seq for copy in group), end, sent, emptied, unserved)
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -199,7 +263,18 @@ class DecodingOrder:
             ended: The transaction.
             without: The seqs of copies that were not sent.
         """
-        return self._placing.contains(relation_oid, ended, without)
+        return any(
+            copy.seq not in without
+            and copy.seq not in self._superfluous
+            and self._following.get(copy.seq, ended.seq + 1) <= ended.seq
+            and not self._adds(copy, ended)
+            for copy in self._of_table.get(relation_oid, ())
+        )
+
+    def _adds(self, copy: TableCopy, ended: EndedTransaction) -> bool:
+        """Return whether a transaction counts in addition to a copy."""
+        lsn, xid = self._committed.get(ended.seq, ended.commit_lsn or 0), ended.transaction.xid
+        return bool(copy.visibility.adds(np.array([lsn]), np.array([xid]))[0])
 
     def awaited(self, relation_oid: int, ended: EndedTransaction) -> TableCopy | None:
         """Return the first copy of a table where it comes after a transaction: it has what that did to the table.
@@ -210,7 +285,8 @@ class DecodingOrder:
             relation_oid: The table.
             ended: The transaction.
         """
-        return self._placing.awaited(relation_oid, ended)
+        copy = self._awaited.get(relation_oid)
+        return copy if copy is not None and self._following.get(copy.seq, _INT64_MAX) > ended.seq else None
 
     def follows_changes(self, copy: TableCopy, described: int | None) -> bool:
         """Return whether rows of its table may have been sent before a copy.
@@ -219,117 +295,8 @@ class DecodingOrder:
             copy: The copy.
             described: The seq at which the stream describes the table first, before its first change; None: never.
         """
-        return self._placing.follows_changes(copy, described)
-
-
-class _Placing:
-    """The positions of copies among other items: see "Where a table copy stands" in ``timeline``."""
-
-    def __init__(
-        self,
-        order: DecodingOrder,
-        copies: Sequence[TableCopy],
-        superfluous: Collection[int],
-        begun: Mapping[int, int],
-    ) -> None:
-        """Find them in an order that has no copies yet; see there for all else."""
-        self._superfluous = superfluous
-        self._of_table = defaultdict[int, list[TableCopy]](list)
-        for copy in copies:
-            self._of_table[copy.relation_oid].append(copy)
-        self._awaited = {
-            oid: of_table[0]
-            for oid, of_table in self._of_table.items()
-            if of_table[0].seq not in superfluous and begun.get(oid, _INT64_MAX) > of_table[0].seq
-        }
-        """The first copies of tables, before which changes are withheld."""
-        indexes = _indexes_of(order, copies)
-        self._indexes = {copy.seq: indexes[_key(copy)] for copy in copies}
-        self._following = {
-            seq: order.transaction(index).seq for seq, index in self._indexes.items() if index < len(order)
-        }
-        """The seq of the transaction after each copy that has one."""
-        self._preceding = {
-            seq: order.transaction(index - 1).seq if index else -1 for seq, index in self._indexes.items()
-        }
-        """The seq of the transaction before each copy."""
-        self._committed = {  # what is prepared is in a copy where its commit is
-            order.transaction(first).seq: (order.transaction(last).commit_lsn or 0) if last < len(order) else _INT64_MAX
-            for first, last in order.prepared()
-        }
-        """The LSNs of the commits of what is prepared, by the seqs of the PREPAREs."""
-        self.items = [*self._items(order, copies)]
-        """The copies, with the indexes of the items before which they stand."""
-
-    def contains(self, relation_oid: int, ended: EndedTransaction, without: Collection[int]) -> bool:
-        """See DecodingOrder."""
-        return any(
-            copy.seq not in without
-            and copy.seq not in self._superfluous
-            and self._following.get(copy.seq, ended.seq + 1) <= ended.seq
-            and not self._adds(copy, ended)
-            for copy in self._of_table.get(relation_oid, ())
-        )
-
-    def awaited(self, relation_oid: int, ended: EndedTransaction) -> TableCopy | None:
-        """See DecodingOrder."""
-        copy = self._awaited.get(relation_oid)
-        return copy if copy is not None and self._following.get(copy.seq, _INT64_MAX) > ended.seq else None
-
-    def follows_changes(self, copy: TableCopy, described: int | None) -> bool:
-        """See DecodingOrder."""
         is_first = self._of_table[copy.relation_oid][0] is copy
         return not is_first or (described is not None and described <= self._preceding[copy.seq])
-
-    def _adds(self, copy: TableCopy, ended: EndedTransaction) -> bool:
-        """Return whether a transaction counts in addition to a copy."""
-        lsn, xid = self._committed.get(ended.seq, ended.commit_lsn or 0), ended.transaction.xid
-        return bool(copy.visibility.adds(np.array([lsn]), np.array([xid]))[0])
-
-    def _items(self, order: DecodingOrder, copies: Sequence[TableCopy]) -> Iterator[tuple[int, PlacedCopies]]:
-        groups, end = list[tuple[int, int, list[TableCopy]]](), 0
-        # Of those at one index what is copied later has the later position.
-        for copy in sorted(copies, key=lambda copy: (self._indexes[copy.seq], copy.snapshot.lsn, copy.seq)):
-            index = self._indexes[copy.seq]
-            following = order.transaction(index) if index < len(order) else None
-            before = max(end, order.transaction(index - 1).end_lsn or 0) if index else end
-            found = _end(copy, before, following)
-            if found is not None:
-                end = found
-                groups.append((index, end, [copy]))
-            elif groups and groups[-1][0] == index:
-                groups[-1][2].append(copy)
-            else:
-                raise ChangeLogError(f"the copy of {full_name(copy)} has no position in the WAL")
-        for index, end, group in groups:
-            sent = tuple(copy for copy in group if copy.seq not in self._superfluous)
-            emptied = {
-                copy.relation_oid: index > 0 or self._of_table[copy.relation_oid][0] is not copy for copy in sent
-            }
-            unserved = tuple(copy for copy in group if copy.seq in self._superfluous)
-            yield index, PlacedCopies(max(copy.seq for copy in group), end, sent, emptied, unserved)
-
-
-def _indexes_of(order: DecodingOrder, copies: Iterable[TableCopy]) -> dict[tuple[Visibility, Lsn], int]:
-    """Return the index of the item before which copies stand: hundreds of tables may be copied under one snapshot."""
-    by_key, found = {_key(copy): copy for copy in copies}, dict[tuple[Visibility, Lsn], int]()
-    if not by_key:
-        return found
-    commits, xids = order.commits_and_xids()
-    prepared = sorted(order.prepared(), reverse=True)
-    for key, copy in by_key.items():
-        # No item before it may end after the snapshot's LSN: at that, or right after the item, the copy ends.
-        is_after = np.flatnonzero(copy.visibility.adds(commits, xids) | (order.ends > copy.snapshot.lsn))
-        index = int(is_after[0]) if len(is_after) else len(order)
-        for first, last in prepared:
-            if first < index <= last:
-                index = first
-        found[key] = index
-    return found
-
-
-def _key(copy: TableCopy) -> tuple[Visibility, Lsn]:
-    return copy.visibility, copy.snapshot.lsn
 
 
 def _end(copy: TableCopy, before: int, following: EndedTransaction | None) -> int | None:
