@@ -4,11 +4,9 @@ Rows are not read. A log of millions of rows is described by a few spans of seqs
 machine that decodes a part of the log, where each row finds its transaction by its seq.
 """
 
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.bounds import CLOSES, effect_of, having, said
@@ -16,6 +14,9 @@ from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.protocol import BEGINS, ENDS, STATES, TRANSITIONS
 from pgoutput_construct.wire.types import Lsn
+
+if TYPE_CHECKING:
+    from array import array
 
 __all__ = [
     "ABORTED",
@@ -53,11 +54,6 @@ class LoggedTransaction:
     """Its subtransactions that were rolled back."""
     since: int | None = None
     """The first seq of the piece that is open now; None between pieces."""
-
-    @property
-    def stream_xid(self) -> int:
-        """The top-level xid of its streams, -1 for one that was not streamed."""
-        return self.xid if self.streamed else -1
 
     @property
     def first_seq(self) -> int:
@@ -151,9 +147,6 @@ class Spans:
 
 SPAN_COLUMNS: Final = tuple(column.name for column in fields(Spans) if column.name != "aborted")
 """The fields of Spans that are columns, with one entry for each span."""
-
-_Span = tuple[int, int, int, int, int, int, int, frozenset[int]]
-"""One span, in the order of the fields of Spans."""
 
 
 class TransactionReader:
@@ -274,14 +267,6 @@ class TransactionReader:
         plain = [self._open] if self._open is not None and not self._open.streamed else []
         return [*plain, *self._streams.values(), *self._prepared.values()]
 
-    def spans(self) -> Spans:
-        """Return the spans of all transactions in ``ended`` that committed."""
-        spans = sorted((span for ended in self.ended for span in _spans(ended)), key=itemgetter(0))
-        *columns, aborted = zip(*spans, strict=True) if spans else [()] * len(fields(Spans))
-        by_index = {index: xids for index, xids in enumerate(aborted) if xids}
-        entries: list[Any] = [*(array("q", column) for column in columns), by_index]
-        return Spans(*entries)
-
     def _resume(self, transaction: LoggedTransaction) -> None:
         if transaction.since is not None:
             prepared = "begin" if transaction.gid is None else "begin_prepared"
@@ -399,14 +384,3 @@ def _names(classes: Iterable[type]) -> str:
 
 def _number(value: int | None) -> int | None:
     return None if value is None else int(value)
-
-
-def _spans(ended: EndedTransaction) -> Iterator[_Span]:
-    transaction, position = ended.transaction, 0
-    if ended.outcome != COMMITTED:
-        return
-    assert ended.commit_lsn is not None and ended.time is not None
-    for first, last in transaction.spans:
-        where = first, last, transaction.stream_xid
-        yield (*where, ended.commit_lsn, ended.time, transaction.xid, position, frozenset(transaction.aborted))
-        position += last - first + 1

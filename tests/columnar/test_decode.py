@@ -18,6 +18,7 @@ from pgoutput_construct.stream.transaction_reader import TransactionReader
 from tests.columnar.decode import decode_rows
 from tests.live.recording import Recording
 from tests.stream.spans import find_place
+from tools.faults.committed_spans import spans_of_reader
 
 NO_TEXT = {"cash", "place", "feelings", "places", "mails", "pt", "words", "ints"}
 """Columns of the workload with binary values for which no text is known."""
@@ -213,7 +214,7 @@ def _changes(recording: Recording) -> dict[str, list[dict[str, Any]]]:
         transactions.read(control)
         if isinstance(control.message, pgo.Insert | pgo.Update | pgo.Delete):
             rows.append((control, timeline.descriptions[timeline.index(control.message.relation_oid, seq, stream)]))
-    spans, found = transactions.spans(), defaultdict(list)
+    spans, found = spans_of_reader(transactions), defaultdict(list)
     options = {"proto_version": recording.mode.proto_version, "streaming": recording.mode.streaming}
     for control, description in rows:
         assert isinstance(control.message, pgo.Insert | pgo.Update | pgo.Delete)

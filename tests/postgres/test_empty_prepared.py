@@ -9,6 +9,7 @@ from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transaction_reader import TransactionReader
 from pgoutput_construct.wire import CommitPrepared, Prepare, RollbackPrepared
 from tests.postgres.shop import Shop, messages
+from tools.faults.committed_spans import spans_of_reader
 
 LOCKS = "SELECT FROM item WHERE id = 1 FOR UPDATE"
 """Gives a transaction an xid, and nothing that is decoded."""
@@ -30,7 +31,7 @@ def test_transactions_prepared_without_changes(server: EmbeddedServer, tmp_path:
         sent = [*prepare, CommitPrepared, *prepare, RollbackPrepared] if server.version < 19 else []
         assert classes == sent
         # What has no changes is where its Prepare, or its Commit Prepared, stands.
-        assert len(reader.spans().xid) == (3 if sent else 2)
+        assert len(spans_of_reader(reader).xid) == (3 if sent else 2)
 
 
 pytestmark = [pytest.mark.server, pytest.mark.differs_by_version]

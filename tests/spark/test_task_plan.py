@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._index.planning import committed_spans
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark._log_view.committed_rows import LoggedRows, LogPlan, log_plan, logged_rows, run_bounds
 from pgoutput_construct.spark._source.read_range import LogRange
@@ -20,6 +19,7 @@ from pgoutput_construct.stream.transaction_reader import TransactionReader
 from tests.live.recording import Recording
 from tests.spark.logs import log_options, write_log, write_recording
 from tests.stream.spans import find_place
+from tools.faults.committed_spans import committed_spans, spans_of_reader
 
 ROWS = pgo.Insert | pgo.Update | pgo.Delete | pgo.Truncate
 
@@ -31,7 +31,7 @@ def planned(log: ChangeLog) -> LogPlan:
         message = pgo.parse(entry.payload, **log.options.layout(), in_stream=entry.in_stream)
         for reader in (transactions, history):
             reader.read(ControlMessage(entry.seq, entry.stream_xid, message))
-    return LogPlan(transactions.spans(), history)
+    return LogPlan(spans_of_reader(transactions), history)
 
 
 def found_one_by_one(log: ChangeLog, plan: LogPlan) -> Counter[tuple[object, ...]]:
@@ -107,7 +107,7 @@ def test_commit_times_that_no_calendar_has(time: str) -> None:
         moment = pgo.Timestamp.from_text(each)
         transactions.read(ControlMessage(2 * seq, None, pgo.Begin(pgo.Lsn(seq), moment, seq)))
         transactions.read(ControlMessage(2 * seq + 1, None, pgo.Commit(pgo.Lsn(seq), pgo.Lsn(seq), moment)))
-    plan = LogPlan(transactions.spans(), RelationHistory())
+    plan = LogPlan(spans_of_reader(transactions), RelationHistory())
     times = plan.position_columns(np.arange(3), np.array([0, 2, 4]))["_commit_time"].to_pylist()
     assert [time and time.year for time in times] == [None, 1, 9999]
 
@@ -115,7 +115,7 @@ def test_commit_times_that_no_calendar_has(time: str) -> None:
 def test_a_log_without_rows() -> None:
     """Nothing is visible where there is nothing."""
     nothing = np.zeros(0, np.int64)
-    visible = LogPlan(TransactionReader().spans(), RelationHistory()).committed(LoggedRows(*[nothing] * 4))
+    visible = LogPlan(spans_of_reader(TransactionReader()), RelationHistory()).committed(LoggedRows(*[nothing] * 4))
     assert [len(column) for column in visible] == [0, 0, 0]
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transaction_reader import Spans, TransactionReader
+from tools.faults.committed_spans import spans_of_reader
 
 
 class Place(NamedTuple):
@@ -38,4 +39,4 @@ def find_transactions(controls: Iterable[ControlMessage]) -> Spans:
     reader = TransactionReader()
     for control in controls:
         reader.read(control)
-    return reader.spans()
+    return spans_of_reader(reader)

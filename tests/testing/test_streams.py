@@ -17,6 +17,7 @@ from pgoutput_construct.stream.transaction_reader import TransactionReader
 from pgoutput_construct.testing import Sent
 from pgoutput_construct.wire.definitions import DEFINITIONS
 from pgoutput_construct.wire.protocol import CHANGES, DESCRIPTIONS, OPTIONS, PROTOCOL_VERSIONS
+from tools.faults.committed_spans import spans_of_reader
 
 Stream = tuple[dict[str, Any], list[Sent]]
 
@@ -60,7 +61,7 @@ def test_transactions_are_complete(stream: Stream) -> None:
         if isinstance(message, pgo.Commit | pgo.StreamCommit | pgo.CommitPrepared):
             ends.append(message.commit_lsn)
     assert ends == sorted(set(ends))
-    assert set(reader.spans().commit_lsn) == set(ends)
+    assert set(spans_of_reader(reader).commit_lsn) == set(ends)
 
 
 @given(any_stream())

@@ -9,5 +9,5 @@ contents, judge. ``log``: upkeep, upkeep_child. ``tables``: upkeep_tables, bank,
 snapshot_tables, replay. ``altered``: alterations. ``spark``: replicated, live_slot, orphans. ``histories``: histories,
 generated_*, history_runs, history_kills, noted_tables, netted_tables, warehouse_tables, shrinking. ``undo``: undone,
 witnessed_rows, with the generated_* of histories. ``lost-histories``: lost_histories, standby. ``undecodable`` and
-``timeouts``: obstacles. ``starved``: starvation. Start reading at ``attack``.
+``timeouts``: obstacles. ``starved``: starvation. Several use committed_spans. Start reading at ``attack``.
 """

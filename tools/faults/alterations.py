@@ -19,11 +19,12 @@ import psycopg
 from pgoutput_construct.changelog import ChangeLog, SegmentLimits
 from pgoutput_construct.changelog._facts.copies import latest_copies
 from pgoutput_construct.changelog._facts.lineage import lineage_of
-from pgoutput_construct.changelog._index.planning import committed_spans, relation_history
+from pgoutput_construct.changelog._index.planning import relation_history
 from pgoutput_construct.demo.embedded_server import VERSIONS, EmbeddedServer
 from pgoutput_construct.demo.processes import running
 from pgoutput_construct.postgres import capture
 from pgoutput_construct.wire import Insert, parse
+from tools.faults.committed_spans import committed_spans
 from tools.servers import RELEASES, open_server
 
 __all__ = ["Alterations", "main"]

@@ -13,6 +13,7 @@ from pgoutput_construct.stream.transaction_reader import EndedTransaction, Spans
 from pgoutput_construct.wire import Commit, CommitPrepared, Message, PgoutputMessage, StreamCommit, parse
 from pgoutput_construct.wire.protocol import MessageFlags
 from tools.faults.changes import Change, shown
+from tools.faults.committed_spans import spans_of_reader
 from tools.faults.steps import NOTE_PREFIX
 
 __all__ = ["Contents", "Transaction", "read_contents", "read_log", "together"]
@@ -79,7 +80,8 @@ def read_contents(
             case Message(prefix=prefix) if prefix == NOTE_PREFIX:
                 notes[message.content.decode()] += 1
         count += 1
-    return Contents(_committed(transactions.spans(), found), commits, notes, count, tuple(transactions.ended))
+    committed = _committed(spans_of_reader(transactions), found)
+    return Contents(committed, commits, notes, count, tuple(transactions.ended))
 
 
 def _described_before(log: ChangeLog) -> Iterator[PgoutputMessage]:

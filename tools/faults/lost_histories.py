@@ -19,7 +19,6 @@ import psycopg
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.copies import latest_copies
 from pgoutput_construct.changelog._facts.lineage import lineage_of
-from pgoutput_construct.changelog._index.planning import committed_spans
 from pgoutput_construct.changelog._segment.events import BEGUN_ANEW
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.embedded_server import VERSIONS, EmbeddedServer
@@ -27,6 +26,7 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import SegmentLimits, capture, create_slot, current_lsn
 from pgoutput_construct.wire import Insert, parse
 from tools.background import in_background
+from tools.faults.committed_spans import committed_spans
 from tools.faults.errors import FaultsError
 from tools.faults.standby import Standby
 from tools.servers import RELEASES, open_server

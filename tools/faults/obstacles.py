@@ -22,7 +22,6 @@ import psycopg
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.copies import latest_copies
-from pgoutput_construct.changelog._index.planning import committed_spans
 from pgoutput_construct.changelog._segment.events import BEGUN_ANEW
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.embedded_server import VERSIONS, EmbeddedServer
@@ -32,6 +31,7 @@ from pgoutput_construct.postgres import capture, drop_slot, slot_health
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.wire import Insert, Lsn, parse
 from tools.background import in_background
+from tools.faults.committed_spans import committed_spans
 from tools.faults.errors import FaultsError
 from tools.servers import RELEASES, open_server
 

@@ -20,6 +20,7 @@ from pgoutput_construct.stream.transaction_reader import TransactionReader
 from pgoutput_construct.wire import Insert, PgoutputMessage, Relation, parse
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
+from tools.faults.committed_spans import spans_of_reader
 
 __all__ = ["Tables", "replay"]
 
@@ -76,7 +77,7 @@ def _committed(
     transactions: TransactionReader, found: Mapping[int, list[RowChange]]
 ) -> Iterator[tuple[int, RowChange]]:
     """Yield the changes that were committed, in the order of their commits, each with its top-level xid."""
-    spans = transactions.spans()
+    spans = spans_of_reader(transactions)
     for place in np.lexsort((np.array(spans.first_seq), np.array(spans.commit_lsn))).tolist():
         aborted = spans.aborted.get(place, frozenset())
         for seq in range(spans.first_seq[place], spans.last_seq[place] + 1):

@@ -20,7 +20,6 @@ from pgoutput_construct.wire.messages import Relation
 __all__ = [
     "LostHistory",
     "commit_stats",
-    "committed_spans",
     "committed_transactions",
     "earliest_after",
     "first_commit_after",
@@ -45,11 +44,6 @@ class LostHistory(NamedTuple):
 
 
 _INT64_MAX: Final = 2**63 - 1
-
-
-def committed_spans(index: SegmentIndex) -> Spans:
-    """Return where the committed transactions of a log stand."""
-    return spans_of(committed_transactions(index.transactions, lost_histories(index)))
 
 
 def run_spans(index: SegmentIndex) -> Spans:
