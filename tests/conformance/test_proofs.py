@@ -29,7 +29,7 @@ def _wrong_client(name: str) -> type[ModelClient]:
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
 def test_the_model_passes(case: ConformanceCase) -> None:
     """The client that does everything right."""
-    result = run_case(case, ThreadClient(ModelClient))
+    result = run_case(case, ThreadClient(ModelClient), 60.0)
     assert result.verdict is Verdict.PASSES, (result.problem, result.expected, result.reported, result.errors)
 
 
@@ -56,7 +56,7 @@ class _Reconnects(ModelClient):
 def test_a_client_that_reconnects_for_ever() -> None:
     """It hangs, although something happens all the time."""
     (case,) = (each for each in all_cases() if each.name == "v1/insert")
-    result = run_case(case, ThreadClient(_Reconnects))
+    result = run_case(case, ThreadClient(_Reconnects), 60.0)
     assert (result.verdict, result.problem) == (Verdict.HANGS, "it connected more than 100 times")
 
 
@@ -72,7 +72,7 @@ class _StartsLate(ThreadClient):
 def test_a_client_that_confirms_before_it_is_known() -> None:
     """What it has reported by then counts."""
     (case,) = (each for each in all_cases() if each.name == "feedback/open-transaction")
-    result = run_case(case, _StartsLate(ModelClient))
+    result = run_case(case, _StartsLate(ModelClient), 60.0)
     assert result.verdict is Verdict.PASSES, result.problem
 
 

@@ -1,6 +1,7 @@
 """Fuzzing finds what it is for, and finds nothing in a short run of each part."""
 
 import random
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -17,6 +18,12 @@ from tools.fuzz.targets import TARGETS, seeds
 INPUTS = {"inspect": 12, "footer": 12, "stream": 12, "log": 6}
 """How many inputs of targets that take long; of the others there are more."""
 MANY = 60
+
+
+def test_what_is_reported_as_covered_exists() -> None:
+    """Modules of the package that were renamed are renamed in the targets."""
+    modules = {module for target in TARGETS.values() for module in target.covered}
+    assert [module for module in sorted(modules) if find_spec(module) is None] == []
 
 
 def test_the_same_number_gives_the_same_payloads() -> None:

@@ -16,13 +16,14 @@ class Target(NamedTuple):
     longest: int
     """The maximum size of an input, in bytes."""
     covered: Sequence[str]
-    """The modules whose coverage guides it."""
+    """The modules whose coverage is reported."""
 
 
-_MESSAGE: Final = ("codec", "definitions", "engine", "composites", "primitives", "jsonable", "trace")
+_MESSAGE: Final = ("codec", "codec_runtime", "definitions", "engine", "structures", "primitives", "jsonable", "trace")
 _WIRE: Final = "pgoutput_construct.wire."
 _LOG: Final = "pgoutput_construct.changelog."
-_CLI: Final = "pgoutput_construct.cli."
+_SEGMENT: Final = f"{_LOG}_segment."
+_COMMANDS: Final = "pgoutput_construct.cli.commands."
 
 TARGETS: Final[Mapping[str, Target]] = {
     "message": Target(
@@ -36,7 +37,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "connection": Target(
         message_targets.read_connection,
         512,
-        [f"{_WIRE}{name}" for name in ("connection", "connection_codec", "connection_definitions")],
+        [f"{_WIRE}{name}" for name in ("connection_codec", "connection_definitions", "connection_engine")],
     ),
     "stream": Target(
         message_targets.read_stream,
@@ -44,22 +45,26 @@ TARGETS: Final[Mapping[str, Target]] = {
         ["pgoutput_construct.columnar.batches", "pgoutput_construct.columnar.scopes",
          "pgoutput_construct.stream.relations", "pgoutput_construct.stream.state", "pgoutput_construct.stream.session"],
     ),
-    "file": Target(
-        file_targets.read_file, 8192, [f"{_CLI}{name}" for name in ("recvlogical", "hexlines", "readers", "source")]
-    ),
-    "lines": Target(file_targets.read_lines, 4096, [f"{_CLI}lines", f"{_WIRE}jsonable"]),
+    "file": Target(file_targets.read_file, 8192, ["pgoutput_construct.cli._input"]),
+    "lines": Target(file_targets.read_lines, 4096, [f"{_WIRE}json_lines", f"{_WIRE}jsonable"]),
     "inspect": Target(
         file_targets.inspect_file, 8192,
-        [f"{_CLI}{name}" for name in ("inspect", "inspect_source", "inspect_rows", "inspect_names", "inspect_picture")],
+        [f"{_COMMANDS}{name}" for name in ("inspect_command", "_inspect_rows", "_inspect_picture")],
     ),
-    "segment": Target(log_targets.read_segment_file, 1 << 16, [f"{_LOG}footer", f"{_LOG}reading", f"{_LOG}columns"]),
-    "footer": Target(log_targets.read_footer_text, 4096, [f"{_LOG}footer", f"{_LOG}listing"]),
-    "index": Target(log_targets.read_index, 1 << 16, [f"{_LOG}index"]),
-    "manifest": Target(log_targets.read_manifest_stream, 1 << 16, [f"{_LOG}manifest", f"{_LOG}log_index"]),
+    "segment": Target(
+        log_targets.read_segment_file, 1 << 16,
+        [f"{_SEGMENT}{name}" for name in ("footer", "segment_reader", "segment_schema")],
+    ),
+    "footer": Target(log_targets.read_footer_text, 4096, [f"{_SEGMENT}footer", f"{_LOG}_index.listing"]),
+    "index": Target(log_targets.read_index, 1 << 16, [f"{_SEGMENT}segment_index", f"{_SEGMENT}block"]),
+    "manifest": Target(
+        log_targets.read_manifest_stream, 1 << 16, [f"{_LOG}_index.{name}" for name in ("manifest", "log_index")]
+    ),
     "notes": Target(
-        log_targets.read_notes, 1024, [f"{_LOG}{name}" for name in ("note", "pruned", "registry", "events")]
+        log_targets.read_notes, 1024,
+        [f"{_LOG}_notes.confirmation_note", f"{_SEGMENT}prune_note", f"{_LOG}registry", f"{_SEGMENT}events"],
     ),
-    "log": Target(whole_logs.read_log, 16, [f"{_LOG}_segment.{name}" for name in ("footer", "events", "size_limits")]),
+    "log": Target(whole_logs.read_log, 16, [f"{_SEGMENT}{name}" for name in ("footer", "events", "size_limits")]),
 }  # fmt: skip
 """Each of them runs in a process of its own."""
 
