@@ -12,7 +12,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.changelog._segment.block import NO_XID, Block
 from pgoutput_construct.changelog._segment.events import LogEvent, log_events
-from pgoutput_construct.changelog._segment.footer import SegmentName, chosen, segment_name
+from pgoutput_construct.changelog._segment.footer import FileName, chosen, segment_name
 from pgoutput_construct.changelog._segment.segment_schema import SCHEMA, Part, coalesced, segment_table
 from pgoutput_construct.changelog.reader import table_entries
 from pgoutput_construct.columnar.descriptions import OUTSIDE
@@ -107,4 +107,4 @@ def test_the_segments_that_count(tmp_path: Path) -> None:
     assert [segment.name for segment in counted] == [new[0], new[3], new[4]]
     assert {segment.name for segment in covered} == {new[1], new[2]}
     assert chosen(["segment-é0000000000000000000.parquet", f"segment-{10**19}.parquet"]) == ([], [])
-    assert chosen([new[1]]) == ([SegmentName(5, 6, new[1])], [])
+    assert chosen([new[1]]) == ([FileName(5, 6, new[1])], [])

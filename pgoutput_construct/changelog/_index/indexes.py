@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.listing import Listing, Run, list_log
 from pgoutput_construct.changelog._index.log_index import Ended, LogIndex, Stretch
-from pgoutput_construct.changelog._index.manifest import Manifest, ManifestName, manifest_names, read_manifest
+from pgoutput_construct.changelog._index.manifest import Manifest, manifest_names, read_manifest
 from pgoutput_construct.changelog._segment.block import Numbers
-from pgoutput_construct.changelog._segment.footer import DAMAGE, Segment, SegmentName, damaged, read_footer
+from pgoutput_construct.changelog._segment.footer import DAMAGE, FileName, Segment, damaged, read_footer
 from pgoutput_construct.changelog._segment.segment_descriptions import Sent
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._store.store import LogStore
@@ -103,7 +103,7 @@ def index_of(segment: Segment) -> SegmentIndex:
     """Return the index in a segment's footer; raise ChangeLogError where it is damaged."""
     content = segment.index
     if content is None:  # a manifest has it, but not all of it
-        name = SegmentName(segment.first_seq, segment.last_seq, segment.name)
+        name = FileName(segment.first_seq, segment.last_seq, segment.name)
         content = read_footer(segment.store, name, segment.size).index
     assert content is not None
     try:
@@ -132,11 +132,8 @@ def _sent_by(segments: Listing, seqs: Iterable[int], sent: Mapping[int, Sent]) -
     wanted -= sent.keys()
     numbers = sorted({number for number in map(segments.find, wanted) if number >= 0})
     for number in numbers:
-        yield from _among(index_of(segments[number]), wanted)
-
-
-def _among(index: SegmentIndex, wanted: set[int]) -> Iterator[Sent]:
-    yield from (row for row in index.entries("descriptions").to_pylist() if row["seq"] in wanted)
+        descriptions = index_of(segments[number]).entries("descriptions")
+        yield from (row for row in descriptions.to_pylist() if row["seq"] in wanted)
 
 
 SMALL: Final = 128
@@ -185,6 +182,6 @@ def rewrite_manifests(store: LogStore, last_seq: int) -> None:
     _remove(store, [name for name in old if name.last_seq <= last_seq and name not in written])
 
 
-def _remove(store: LogStore, names: list[ManifestName]) -> None:
+def _remove(store: LogStore, names: list[FileName]) -> None:
     for name in names:
         store.delete(name.name)

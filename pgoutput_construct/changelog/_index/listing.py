@@ -20,9 +20,9 @@ import numpy as np
 from pgoutput_construct.changelog._index.manifest import Manifest, manifest_names, read_manifest
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import (
+    FileName,
     NamedSegments,
     Segment,
-    SegmentName,
     chosen_segments,
     read_footer,
 )
@@ -134,7 +134,7 @@ def _known(store: LogStore, named: NamedSegments, manifests: tuple[Manifest, ...
     return Listing(store, named.first_seq, lasts, manifests, numbers, rows, footers)
 
 
-def _footer(store: LogStore, name: SegmentName, size: int, known: "Listing") -> Segment:
+def _footer(store: LogStore, name: FileName, size: int, known: "Listing") -> Segment:
     kept = known.footers.get(name.first_seq)
     is_same = kept is not None and (kept.name, kept.size) == (name.name, size)
     return kept if kept is not None and is_same else read_footer(store, name, size)

@@ -327,10 +327,6 @@ class LogIndex(SegmentIndex):
         for first, end in parts_of(self.table["ended"].to_numpy()):
             yield first, self.slice(first, end).whole()
 
-    def to_bytes(self) -> bytes:
-        """Return it as text for a Parquet footer."""
-        return self.whole().to_bytes()
-
     def _lists(self, name: str, of: Any) -> pa.ChunkedArray:
         if name != "transactions":
             return super()._lists(name, of)

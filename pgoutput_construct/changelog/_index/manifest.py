@@ -23,7 +23,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._index.log_index import LISTS, LOG_SCHEMA, Ended, LogIndex, parts_of
 from pgoutput_construct.changelog._segment.block import Numbers
-from pgoutput_construct.changelog._segment.footer import DAMAGE, Position, Segment, footer_content, options_of
+from pgoutput_construct.changelog._segment.footer import DAMAGE, FileName, Position, Segment, footer_content, options_of
 from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex, check_entries
 from pgoutput_construct.changelog._segment.size_limits import read_stream
 from pgoutput_construct.changelog._store.json_notes import from_json, parse_json
@@ -40,7 +40,7 @@ from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["LEFT_OUT", "Blocks", "Manifest", "ManifestName", "manifest_names", "read_manifest"]
+__all__ = ["LEFT_OUT", "Blocks", "Manifest", "manifest_names", "read_manifest"]
 
 
 _BLOCK_COLUMNS: Final = ("block_start", "block_bytes", "block_check")
@@ -54,7 +54,7 @@ def _write_blocks(file: BinaryIO, ended: Ended, counts: Numbers) -> dict[str, Nu
     columns = {name: np.zeros(len(ended), np.int64) for name in _BLOCK_COLUMNS}
     start = 0
     for first, end in parts_of(counts):
-        content = _packed(ended[first:end].lists())
+        content = _packed(pa.table([ended[first:end].lists()], _SCHEMA))
         file.write(content)
         for name, number in zip(_BLOCK_COLUMNS, (start, len(content), zlib.crc32(content)), strict=True):
             columns[name][first:end] = number
@@ -104,12 +104,12 @@ def _block(store: LogStore, name: str, start: int, size: int, check: int) -> pa.
     return lists
 
 
-def _packed(lists: pa.ChunkedArray) -> bytes:
+def _packed(table: pa.Table) -> pa.Buffer:
+    """Return a table as a compressed Arrow stream of one batch."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, _SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
-        stream.write_batch(pa.record_batch([pa.concat_arrays(lists.chunks)], _SCHEMA))
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_table(table.combine_chunks())
+    return sink.getvalue()
 
 
 LEFT_OUT: Final = ("open", "in_force")
@@ -132,7 +132,7 @@ _OWN: Final = ("name", "size", "payload_bytes", "first_seq", "last_seq")
 """Fields of a segment that are columns."""
 _FILLED: Final = (*_OWN, "checks", "options", "footer", *_BLOCK_COLUMNS, "complete_lsn")
 """Columns that are never null."""
-_SEGMENT: Final = r"^segment-\d{20}(-\d{20})?\.parquet$"
+_SEGMENT: Final = r"^segment-\d{20}-\d{20}\.parquet$"
 _DESCRIBED: Final = ("footer", "checks", "complete_lsn", "events", *_OWN)
 """Columns that describe a segment, without its options."""
 _END: Final = b"%016x%08x"
@@ -151,14 +151,6 @@ class _Rest:
     finished: tuple[int, ...]
     columns: tuple[str, ...]
     said_options: tuple[str, ...]
-
-
-class ManifestName(NamedTuple):
-    """The name of a manifest's file, and the first and last seq of its segments."""
-
-    first_seq: int
-    last_seq: int
-    name: str
 
 
 @dataclass(frozen=True)
@@ -198,10 +190,10 @@ class Manifest:
         return int(self.table.num_rows)
 
     @property
-    def name(self) -> ManifestName:
+    def name(self) -> FileName:
         """The name of its file."""
         first, last = self.table["first_seq"][0].as_py(), self.table["last_seq"][-1].as_py()
-        return ManifestName(first, last, f"index-{first:020d}-{last:020d}.arrow")
+        return FileName(first, last, f"index-{first:020d}-{last:020d}.arrow")
 
     def numbers(self, name: str) -> Numbers:
         """Return one of its integer columns."""
@@ -275,22 +267,15 @@ class Manifest:
         columns = [nothing[name] if name in nothing else part[name] for name in LOG_SCHEMA.names]
         return LogIndex(pa.table(columns, LOG_SCHEMA), self.ended[rows])
 
-    def write(self, store: LogStore) -> ManifestName:
+    def write(self, store: LogStore) -> FileName:
         """Write the file, with its checksums; only one block of transactions is in memory at a time."""
         with store.writing(self.name.name) as file:
             blocks = _write_blocks(file, self.ended, self.numbers("ended"))
             columns = [blocks.get(name, self.table[name]) for name in _MANIFEST_SCHEMA.names]
-            content = _stream(pa.table(columns, _MANIFEST_SCHEMA))
+            content = _packed(pa.table(columns, _MANIFEST_SCHEMA))
             file.write(content)
             file.write(_END % (len(content), zlib.crc32(content)))
         return self.name
-
-
-def _stream(table: pa.Table) -> pa.Buffer:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, _MANIFEST_SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
-        stream.write_table(table.combine_chunks())
-    return sink.getvalue()
 
 
 def _rest_of(content: dict[str, Any]) -> str:
@@ -300,10 +285,10 @@ def _rest_of(content: dict[str, Any]) -> str:
     return json.dumps(rest | {"said_options": content["said_options"]}, sort_keys=True)
 
 
-def manifest_names(names: Iterable[str]) -> list[ManifestName]:
+def manifest_names(names: Iterable[str]) -> list[FileName]:
     """Return the manifests among files by first seq, the longest of those with the same first seq first."""
     matches = (_NAME.fullmatch(name) for name in names)
-    found = [ManifestName(int(match[1]), int(match[2]), match[0]) for match in matches if match]
+    found = [FileName(int(match[1]), int(match[2]), match[0]) for match in matches if match]
     return sorted(found, key=lambda name: (name.first_seq, -name.last_seq))
 
 

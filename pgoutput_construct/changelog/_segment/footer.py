@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.segment_index import check_index
 from pgoutput_construct.changelog._segment.size_limits import open_parquet
 from pgoutput_construct.changelog._store.json_notes import from_json, parse_json
@@ -23,10 +24,10 @@ from pgoutput_construct.wire import Lsn
 
 __all__ = [
     "DAMAGE",
+    "FileName",
     "NamedSegments",
     "Position",
     "Segment",
-    "SegmentName",
     "chosen",
     "chosen_segments",
     "damaged",
@@ -122,7 +123,7 @@ def footer_index(metadata: Mapping[bytes, bytes] | None) -> bytes:
     return (metadata or {})[_INDEX]
 
 
-def read_footer(store: LogStore, name: "SegmentName", size: int) -> Segment:
+def read_footer(store: LogStore, name: "FileName", size: int) -> Segment:
     """Read the footer of a segment's file.
 
     Args:
@@ -175,9 +176,9 @@ class _Content:
     last_seq: int
     position: Position
     checks: dict[str, int]
-    events: int = 0
-    said_options: tuple[str, ...] = ()
-    payload_bytes: int = 0
+    events: int
+    said_options: tuple[str, ...]
+    payload_bytes: int
 
 
 def options_of(content: Mapping[str, Any]) -> LogOptions:
@@ -202,11 +203,9 @@ _ZEROS: Final = 2
 _BASE: Final = 10
 _POWERS: Final = _BASE ** np.arange(_DIGITS - _ZEROS, dtype=np.int64)[::-1]
 
-Numbers = NDArray[np.int64]
 
-
-class SegmentName(NamedTuple):
-    """The name of a segment's file, and the seqs in it."""
+class FileName(NamedTuple):
+    """The name of a segment's file, or of a manifest's, and the first and the last seq in it."""
 
     first_seq: int
     last_seq: int
@@ -229,12 +228,12 @@ class NamedSegments:
         """Return a selection, by indices or by a boolean mask."""
         return NamedSegments(self.first_seq[selected], self.last_seq[selected], self.size[selected])
 
-    def name(self, index: int) -> SegmentName:
+    def name(self, index: int) -> FileName:
         """Return one segment with its file name."""
         first, last = int(self.first_seq[index]), int(self.last_seq[index])
-        return SegmentName(first, last, segment_name(first, last))
+        return FileName(first, last, segment_name(first, last))
 
-    def names(self) -> list[SegmentName]:
+    def names(self) -> list[FileName]:
         """Return all segments with their file names."""
         return [self.name(index) for index in range(len(self))]
 
@@ -244,7 +243,7 @@ def segment_name(first_seq: int, last_seq: int) -> str:
     return f"segment-{first_seq:0{_DIGITS}d}-{last_seq:0{_DIGITS}d}.parquet"
 
 
-def chosen(names: Iterable[str]) -> tuple[list[SegmentName], list[SegmentName]]:
+def chosen(names: Iterable[str]) -> tuple[list[FileName], list[FileName]]:
     """Return the segments among files, in order, and those covered by a larger one, which a compaction left."""
     counted, covered = chosen_segments(dict.fromkeys(names, 0))
     return counted.names(), covered.names()
@@ -261,12 +260,8 @@ def chosen_segments(files: Mapping[str, int]) -> tuple[NamedSegments, NamedSegme
 
 
 def _segments(files: Mapping[str, int]) -> NamedSegments:
-    [first, last], size = _read(files, segment_name(0, 0))
-    return NamedSegments(first, last, size)
-
-
-def _read(files: Mapping[str, int], template: str) -> tuple[list[Numbers], Numbers]:
-    """Return the numbers in names that match a template (its zeros are digits), and the sizes of these files."""
+    """Return the segments among files, unordered: a name is that of seqs 0 to 0 with other digits instead of zeros."""
+    template = segment_name(0, 0)
     width = len(template)
     alike = [name for name in files if len(name) == width]
     # As arrays of characters: a regular expression takes half a second for 100,000 names.
@@ -274,7 +269,7 @@ def _read(files: Mapping[str, int], template: str) -> tuple[list[Numbers], Numbe
     expected = np.array(list(template)).view(np.int32) - ord("0")
     is_digit = expected == 0
     fits = np.where(is_digit, (characters >= 0) & (characters < _BASE), characters == expected).all(axis=1)
-    digits = characters[:, is_digit].reshape(len(alike), int(is_digit.sum()) // _DIGITS, _DIGITS)
+    digits = characters[:, is_digit].reshape(len(alike), 2, _DIGITS)
     fits &= ~digits[:, :, :_ZEROS].any(axis=(1, 2))
-    sizes = np.array([files[name] for name in alike], np.int64)
-    return [digits[fits, number, _ZEROS:] @ _POWERS for number in range(digits.shape[1])], sizes[fits]
+    first, last = (digits[fits, number, _ZEROS:] @ _POWERS for number in range(2))
+    return NamedSegments(first, last, np.array([files[name] for name in alike], np.int64)[fits])

@@ -260,10 +260,6 @@ class SegmentIndex:
         rows = self.entries("rows").group_by(["oid", "tag"], use_threads=False).aggregate([("count", "sum")])
         return rows.rename_columns(["oid", "tag", "rows"]).sort_by([("oid", "ascending"), ("tag", "ascending")])
 
-    def one(self, row: int) -> "SegmentIndex":
-        """Return the index of one of the segments."""
-        return SegmentIndex(self.table.slice(row, 1))
-
 
 _RECENT_INDEXES: Final = 256
 _RECENT_BYTES: Final = 2**16

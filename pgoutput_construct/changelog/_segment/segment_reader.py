@@ -191,7 +191,7 @@ def _covering(segment: Segment) -> Iterator[tuple[Segment, Rows]]:
     """Yield segments that cover a removed one, and their rows."""
     files = segment.store.files()
     for name in chosen(files)[0]:
-        if name.first_seq <= segment.first_seq and name.last_seq is not None and name.last_seq >= segment.last_seq:
+        if name.first_seq <= segment.first_seq <= segment.last_seq <= name.last_seq:
             large = read_footer(segment.store, name, files[name.name])
             yield large, _read(large)
 
