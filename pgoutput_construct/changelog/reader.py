@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog._index.indexes import builder_after, indexes_of
 from pgoutput_construct.changelog._index.listing import Listing, list_log
 from pgoutput_construct.changelog._index.log_index import AsOf, LogIndex, LogMoment
-from pgoutput_construct.changelog._index.planning import first_commit_after, last_commit, relation_history
+from pgoutput_construct.changelog._index.planning import first_commit_after, last_commit, relation_history, sent_by_seq
 from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, LogEvent, events_of
 from pgoutput_construct.changelog._segment.footer import Segment
-from pgoutput_construct.changelog._segment.segment_descriptions import Sent
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._segment.segment_schema import parts_of
@@ -328,7 +327,8 @@ def index_as_of(log: ChangeLog, moment: LogMoment | int) -> LogIndex:
     segment_index = log.segments.find(seq)
     index = log.index.slice(0, segment_index + 1)
     if _last_settled(log.index.one(segment_index), segment.last_seq) > seq:
-        builder = builder_after(log.segments[:segment_index], _sent(index))
+        # With the descriptions in the index no footer is read again for them.
+        builder = builder_after(log.segments[:segment_index], sent_by_seq(index))
         rows = log.table(segment).slice(0, seq - segment.first_seq + 1)
         for part in parts_of(rows, segment.options.layout()):
             builder.add(part)
@@ -369,9 +369,3 @@ def _last_settled(index: SegmentIndex, seq: int) -> int:
         seqs = index.entries(name)["seq"]
         found.append(pc.max(seqs.filter(pc.less_equal(seqs, seq))).as_py())
     return max((last for last in found if last is not None), default=-1)
-
-
-def _sent(index: SegmentIndex) -> dict[int, Sent]:
-    """Return the descriptions in an index by seq, so that no footer is read again for them."""
-    rows = [*index.entries("inherited").to_pylist(), *index.entries("descriptions").to_pylist()]
-    return {row["seq"]: row for row in rows}

@@ -272,7 +272,7 @@ class Timeline:
 
     @cached_property
     def _copies(self) -> Mapping[int, TableCopy]:
-        return {copy.seq: copy for copy in present_copies(self._log.index) if not _is_lost(copy, self._lost)}
+        return {copy.seq: copy for copy in present_copies(self._log.index) if not _is_void(copy, self._lost)}
 
     @cached_property
     def _segments_of_prepares(self) -> frozenset[int]:
@@ -361,7 +361,7 @@ class TimelineFollower:
         known = (
             copy for copy in placed if copy.seq <= last_seq or (copy.snapshot.lsn <= (lsn or 0) and copy.seq in seqs)
         )
-        return [copy for copy in known if copy.since_lsn >= self.begins and not _is_lost(copy, self._lost)]
+        return [copy for copy in known if copy.since_lsn >= self.begins and not _is_void(copy, self._lost)]
 
     def order(
         self,
@@ -539,12 +539,10 @@ def _within(values: Numbers, bounds: tuple[int, int]) -> Flags:
     return found
 
 
-def _is_lost(copy: TableCopy, lost: Iterable[LostHistory]) -> bool:
-    return any(copy.seq < each.before_seq and copy.snapshot.lsn > each.after_lsn for each in lost)
-
-
-def _is_void(ended: EndedTransaction, lost: Iterable[LostHistory]) -> bool:
-    return any(ended.seq < each.before_seq and (ended.end_lsn or 0) > each.after_lsn for each in lost)
+def _is_void(item: TableCopy | EndedTransaction, lost: Iterable[LostHistory]) -> bool:
+    """Return whether a copy, or a transaction, is of a history of the server that was lost."""
+    lsn = item.snapshot.lsn if isinstance(item, TableCopy) else item.end_lsn or 0
+    return any(each.voids(item.seq, lsn) for each in lost)
 
 
 def _segments_with_gids(index: SegmentIndex) -> list[int]:

@@ -1,7 +1,7 @@
 """Verifies a log: all checksums, that no segment is missing, and that the indexes match the payloads."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +15,7 @@ from pgoutput_construct.changelog._index.indexes import index_of
 from pgoutput_construct.changelog._index.listing import list_log
 from pgoutput_construct.changelog._index.log_index import NUMBERS, LogIndex
 from pgoutput_construct.changelog._index.manifest import LEFT_OUT, manifest_names, read_manifest
+from pgoutput_construct.changelog._index.planning import sent_by_seq
 from pgoutput_construct.changelog._notes.confirmation_note import Note, read_note
 from pgoutput_construct.changelog._segment.block import NO_XID, Block
 from pgoutput_construct.changelog._segment.footer import DAMAGE, Segment, chosen, damaged, read_footer, read_tail
@@ -263,12 +264,10 @@ def _entries(index: SegmentIndex, name: str, lost: Sequence[range]) -> list[str]
 
 def _builder_after(segment: Segment, segments: list[Segment]) -> IndexBuilder:
     """Return a builder for the segment after this one; pruned descriptions are found where they are still needed."""
-    sent: dict[int, dict[str, Any]] = {}
+    sent: dict[int, Mapping[str, Any]] = {}
     for each in segments:
         with suppress(ChangeLogError):  # reported where it is read
-            index = index_of(each)
-            rows = [*index.entries("inherited").to_pylist(), *index.entries("descriptions").to_pylist()]
-            sent |= {row["seq"]: row for row in rows}
+            sent |= sent_by_seq(index_of(each))
     return IndexBuilder(index_of(segment), lambda seqs: [sent[seq] for seq in seqs if seq in sent])
 
 

@@ -15,7 +15,7 @@ from pgoutput_construct.changelog._facts.catalog_readings import (
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of, snapshot_command
 from pgoutput_construct.changelog._facts.lineage import lineage_of
-from pgoutput_construct.changelog._index.planning import lost_histories, run_spans
+from pgoutput_construct.changelog._index.planning import lost_histories, run_spans, sent_by_seq
 from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CREATED_SLOT, events_of
 from pgoutput_construct.changelog._segment.segment_descriptions import described
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
@@ -267,8 +267,7 @@ def _unsent(published: Iterable[PublicationReading], names: Mapping[int, str]) -
 
 
 def _names(index: SegmentIndex, readings: Mapping[int, TableReading]) -> dict[int, str]:
-    sent = [*index.entries("inherited").to_pylist(), *index.entries("descriptions").to_pylist()]
-    relations = [description.relation for description in described(sent)]
+    relations = [description.relation for description in described(sent_by_seq(index).values())]
     names = {each.relation_oid: full_name(each) for each in relations}
     return names | {oid: reading.title for oid, reading in readings.items()}
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._index.log_index import apart
 from pgoutput_construct.changelog._index.planning import run_spans
 from pgoutput_construct.changelog._index.row_counts import COPIED
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
@@ -149,7 +150,7 @@ def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Numbers:
     np.maximum.at(latest, which, lsn[span_indexes])
     # Xids wrap around: they are compared by their distance from one of them.
     base = top[span_indexes][some]
-    distances = (top[span_indexes] - base[which] + _XIDS // 2) % _XIDS - _XIDS // 2
+    distances = apart(top[span_indexes] - base[which])
     oldest, newest = np.zeros((2, len(known)), np.int64)
     np.minimum.at(oldest, which, distances)
     np.maximum.at(newest, which, distances)

@@ -23,7 +23,7 @@ from pgoutput_construct.changelog._facts.description_usage import DescriptionUse
 from pgoutput_construct.changelog._facts.stale_tables import StaleTable
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.log_index import LogIndex
-from pgoutput_construct.changelog._index.planning import last_commit
+from pgoutput_construct.changelog._index.planning import last_commit, sent_by_seq
 from pgoutput_construct.changelog._segment.segment_descriptions import described
 from pgoutput_construct.wire import Lsn
 
@@ -104,8 +104,8 @@ class ChangeDates:
     @cached_property
     def _shapes(self) -> dict[int, dict[int, _Shape]]:
         """What the descriptions of each table look like, by OID and seq."""
-        log, found = self._as_of.log, dict[int, dict[int, _Shape]]()
-        for each in described([*log.entries("inherited").to_pylist(), *log.entries("descriptions").to_pylist()]):
+        found = dict[int, dict[int, _Shape]]()
+        for each in described(sent_by_seq(self._as_of.log).values()):
             relation = each.relation
             columns = ((column.name, column.type_oid, column.type_modifier) for column in relation.columns)
             shape = relation.namespace or "pg_catalog", relation.name, tuple(columns)

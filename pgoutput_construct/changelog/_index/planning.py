@@ -28,6 +28,7 @@ __all__ = [
     "lost_histories",
     "relation_history",
     "run_spans",
+    "sent_by_seq",
     "spans_of",
     "without_lost_history",
     "xid_distances",
@@ -41,6 +42,10 @@ class LostHistory(NamedTuple):
     """The seq at which the log was restarted."""
     after_lsn: int
     """The LSN up to which transactions that ended before that seq still count."""
+
+    def voids(self, seq: int, lsn: int) -> bool:
+        """Return whether what the log has at a seq, with its LSN, is of this history."""
+        return seq < self.before_seq and lsn > self.after_lsn
 
 
 _INT64_MAX: Final = 2**63 - 1
@@ -115,6 +120,12 @@ def relation_history(index: SegmentIndex) -> RelationHistory:
         description = change["description"] if change["description"] in known else -1
         history.change(change["seq"], change["stream_xid"], change["oid"], description)
     return history
+
+
+def sent_by_seq(index: SegmentIndex) -> dict[int, Sent]:
+    """Return the Relations and Types in an index by seq: those that its segments inherited, and those sent in them."""
+    rows = [*index.entries("inherited").to_pylist(), *index.entries("descriptions").to_pylist()]
+    return {row["seq"]: row for row in rows}
 
 
 def latest_descriptions(index: SegmentIndex) -> list[Description]:

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.indexes import indexes_of
 from pgoutput_construct.changelog._index.listing import list_log
+from pgoutput_construct.changelog._index.log_index import apart
 from pgoutput_construct.changelog._index.planning import committed_transactions, lost_histories
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CONNECTED, CREATED_SLOT, OPTIONS_CHANGED
@@ -149,7 +150,7 @@ def are_recent(xids: Numbers) -> Flags:
 
     ``xids`` are the 32-bit xids of the log's transactions, in the order of the log.
     """
-    steps = (np.diff(xids) + _XIDS // 2) % _XIDS - _XIDS // 2
+    steps = apart(np.diff(xids))
     unwrapped = np.append(0, np.cumsum(steps))
     return np.asarray(unwrapped.max(initial=0) - unwrapped < _XIDS // 4, np.bool_)[: len(xids)]
 
