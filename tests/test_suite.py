@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.affected_tests import UnknownBranchError, affected_tests
+from tools.affected_tests import UnknownBranchError, affected_tests, affects_documentation
 from tools.suite import Run, left_over
 
 pytestmark = pytest.mark.slow
@@ -93,7 +93,7 @@ _RUNS = list[Path]()
 
 
 def test_what_spark_gives_up_is_repeated(tmp_path: Path) -> None:
-    """Once, with its own fixtures, and a warning: that Spark starts a process in ten seconds is not what it shows."""
+    """Once, with its own fixtures: that Spark starts a process in ten seconds is not what it shows."""
     _RUNS.append(tmp_path)
     if len(_RUNS) == 1:
         raise RuntimeError("SparkException: Python worker failed to connect back.")
@@ -133,6 +133,7 @@ def test_a_change_affects_what_imports_it(clone: Path, path: str, some: str, oth
     (clone / path).write_text("")
     found = affected_tests(clone)
     assert some in found and others not in found
+    assert affects_documentation(clone) == path.startswith(("docs/", "pgoutput_construct/", "spec/"))
     subprocess.run(["git", "add", "."], cwd=clone, check=True)
     subprocess.run(["git", "commit", "-qm", "two"], cwd=clone, check=True)
     assert affected_tests(clone) == found
@@ -140,7 +141,7 @@ def test_a_change_affects_what_imports_it(clone: Path, path: str, some: str, oth
 
 def test_nothing_changed(clone: Path) -> None:
     """No tests then."""
-    assert affected_tests(clone) == []
+    assert affected_tests(clone) == [] and not affects_documentation(clone)
 
 
 def test_no_branch_to_compare_with(clone: Path) -> None:

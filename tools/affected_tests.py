@@ -8,7 +8,7 @@ from typing import Final
 
 import grimp
 
-__all__ = ["UnknownBranchError", "affected_tests"]
+__all__ = ["UnknownBranchError", "affected_tests", "affects_documentation"]
 
 _ROOTS: Final = ("pgoutput_construct", "tools", "tests")
 _TESTS: Final = "tests"
@@ -29,11 +29,21 @@ _OF_FILES: Final = {
 """The tests of files that nobody imports."""
 _BY_PATH: Final[Mapping[str, Sequence[str]]] = {
     "tests/benchmark": ("tests/benchmark/", "tools/benchmark/"),
-    "tests/language": ("tests/language/", "tools/language/"),
-    "tests/protocol_docs": ("tests/protocol_docs/", "tools/protocol_docs/"),
-    "tests/wireshark": ("tests/wireshark/", "tools/generate/"),
+    "tests/language": ("tests/language/", "tools/language/", "tools/generate/"),
+    "tests/protocol_docs": ("tests/protocol_docs/", "tools/protocol_docs/", "tools/language/"),
+    "tests/wireshark": ("tests/wireshark/", "tools/generate/", "tools/language/"),
 }
-"""Rooms whose tests import much of the package and show nothing of it, and the paths of what they are about."""
+"""Rooms whose tests import much of the package and show little of it, and the paths of what they are about."""
+_DOCUMENTED: Final = (
+    "docs/",
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "pgoutput_construct/",
+    "tools/docs",
+)
+"""What the documentation is made of: the reference has the docstrings of the package."""
 
 
 class UnknownBranchError(Exception):
@@ -67,6 +77,11 @@ def affected_tests(clone: Path, base: str = _BASE) -> list[str]:
     rooms |= {room for room, paths in _BY_PATH.items() if any(path.startswith(tuple(paths)) for path in changed)}
     others = {test for start, test in _OF_FILES.items() if any(path.startswith(start) for path in changed)}
     return sorted({*by_import, *rooms, *others})
+
+
+def affects_documentation(clone: Path, base: str = _BASE) -> bool:
+    """Return whether a change affects the documentation; the arguments and errors are those of ``affected_tests``."""
+    return any(path.startswith((*_DOCUMENTED, *_EVERYTHING)) for path in _changed(clone, base))
 
 
 def _room(path: str) -> str:

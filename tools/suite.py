@@ -1,7 +1,7 @@
 """What ``tools/test`` runs: what tests need is fetched, then tests run, and meanwhile checks; nothing is left of it.
 
 A run has a directory of its own for temporary files, and a mark in the environment of whatever it starts: servers, JVMs
-and clients that are still there at the end, also at one by a signal, are killed, and the directory is removed.
+and clients that are still there at the end, also at one by a signal, are ended, and the directory is removed.
 """
 
 import os
@@ -21,7 +21,7 @@ from typing import Any, Final, NoReturn
 
 import psutil
 
-from tools.affected_tests import UnknownBranchError, affected_tests
+from tools.affected_tests import UnknownBranchError, affected_tests, affects_documentation
 from tools.cache import FOLDER
 
 __all__ = ["CHECKS", "FETCHES", "MARK", "Run", "left_over", "main"]
@@ -89,20 +89,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(run: "Run", given: Sequence[str], quick: bool, changed: bool) -> int:
-    tests = list[str]()
+    tests, is_documented = list[str](), True
     if changed:
         try:
-            tests = affected_tests(_CLONE)
+            tests, is_documented = affected_tests(_CLONE), affects_documentation(_CLONE)
         except UnknownBranchError as error:
             print(f"tools/test --changed: {error}", file=sys.stderr)
             return 2
         print(f"== {len(tests)} files of tests import what has changed", flush=True)
         if not tests:
-            return run.check(CHECKS)
+            return run.check((*CHECKS, DOCUMENTATION) if is_documented else CHECKS)
     if quick:
         run.environment.setdefault("PGOUTPUT_HYPOTHESIS_PROFILE", "save")
         return run.both(CHECKS, {}, ("-m", QUICK, *tests, *given))
-    is_documented = not changed or not {"tests", "tests/test_documentation.py"}.isdisjoint(tests)
     return run.both((*CHECKS, DOCUMENTATION) if is_documented else CHECKS, FETCHES, (*tests, *given))
 
 
@@ -140,7 +139,7 @@ class Run:
         _end(left, self.directory)
         shutil.rmtree(self.directory, ignore_errors=True)
         if left and kind is None:
-            print(f"== processes that tests had left, and that were killed: {names}", file=sys.stderr)
+            print(f"== processes that tests had left, and that were ended: {names}", file=sys.stderr)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 

@@ -17,7 +17,7 @@ from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.columnar.threads import checked_threads
 from pgoutput_construct.errors import PgoutputError, ProtocolError
-from pgoutput_construct.stream.relations import DESCRIBING, Description, RelationHistory, undescribed
+from pgoutput_construct.stream.relations import DESCRIBING, Description, RelationHistory, undescribed_row
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.wire.protocol import MoreOptions, Streaming
@@ -145,4 +145,4 @@ def _decode_plan(history: RelationHistory, number: int) -> DecodePlan:
 
 
 def _undescribed(row: int, oid: int) -> RowError:
-    return RowError(row, ProtocolError(f"{undescribed(oid)} before this row"))
+    return RowError(row, ProtocolError(f"{undescribed_row(oid)} before this row"))

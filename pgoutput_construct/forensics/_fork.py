@@ -49,7 +49,7 @@ class Fork(NamedTuple):
 
 
 def fork_point(log: ChangeLog, at: Lsn | Timestamp, moment: LogMoment | None = None) -> ForkPoint:
-    """Return the last commit at or before an LSN or time, whose moment may be known.
+    """Return the last commit at or before an LSN or time; ``moment`` is that of it, if it is known.
 
     Raises:
         PgoutputError: The log begins later; or a table was being copied then: its rows are complete only after later

@@ -164,10 +164,10 @@ class LogFeed(Feed):
     def copied(self, item: PlacedCopies) -> Iterator[Fed]:
         """See Feed."""
         for copy in item.copies:
-            scopes = range(copy_scope(copy.last_chunk), copy_scope(copy.first_chunk) + 1)
+            least, most = copy_scope(copy.last_chunk), copy_scope(copy.first_chunk)
             for segment in self._segments_of(copy):
                 found = self._messages(segment.first_seq, segment.last_seq)
-                yield from (fed for fed in found if fed.scope in scopes)
+                yield from (fed for fed in found if fed.scope is not None and least <= fed.scope <= most)
 
     def missed(self, relation_oid: int, after: int, two_phase_at: int | None) -> Missed | None:
         """See Feed: a copy of the table that follows replaces what came before."""

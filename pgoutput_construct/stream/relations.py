@@ -19,7 +19,7 @@ from pgoutput_construct.wire.protocol import CHANGES
 if TYPE_CHECKING:
     from pgoutput_construct.wire.messages import PgoutputMessage
 
-__all__ = ["DESCRIBING", "Description", "RelationCache", "RelationHistory", "undescribed"]
+__all__ = ["DESCRIBING", "Description", "RelationCache", "RelationHistory", "undescribed_row"]
 
 DESCRIBING: Final = having("begin_segment", "commit_streamed", "abort_streamed", "prepare_streamed") | {
     m.Relation,
@@ -102,7 +102,7 @@ class RelationCache:
         """Return the description of an OID now; raise ProtocolError if no Relation has been sent."""
         description = self._latest.get(self.stream_xid, {}).get(relation_oid)
         if description is None:
-            problem = undescribed(relation_oid, self.stream_xid)
+            problem = undescribed_row(relation_oid, self.stream_xid)
             raise ProtocolError(f"{problem}: read the stream from its start, or from the reconnection")
         return description
 
@@ -189,7 +189,7 @@ class RelationHistory(RelationCache):
         seqs, indexes = self.changes(relation_oid, stream_xid)
         last = bisect_right(seqs, seq) - 1
         if last < 0 or indexes[last] == _FORGOTTEN:
-            raise ProtocolError(f"seq {seq}: {undescribed(relation_oid, stream_xid)} before this row")
+            raise ProtocolError(f"seq {seq}: {undescribed_row(relation_oid, stream_xid)} before this row")
         return indexes[last]
 
     def _set(self, seq: int, stream_xid: int | None, description: Description) -> None:
@@ -206,7 +206,7 @@ class RelationHistory(RelationCache):
         return forgotten
 
 
-def undescribed(relation_oid: int, stream_xid: int | None = None) -> str:
-    """Return in words that a row has no description."""
+def undescribed_row(relation_oid: int, stream_xid: int | None = None) -> str:
+    """Return the text of the error for a row that no Relation describes."""
     where = "" if stream_xid is None else f" in the stream of xid {stream_xid}"
     return f"no Relation has described the relation OID {relation_oid}{where}"

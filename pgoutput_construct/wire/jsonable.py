@@ -122,7 +122,7 @@ def _read_text(value: Any) -> str:
     )
 
 
-_LEAVES: Final[Mapping[Any, _Form]] = {
+LEAVES: Final[Mapping[Any, _Form]] = {
     type(None): _plain("null", partial(_only, type(None)), "null", partial(_only, type(None))),
     int: _plain("an int", _int, "a whole number", partial(_only, int)),
     Lsn: _plain("an Lsn of 64 bits", _write_lsn, 'an LSN such as "16/B374D848"', lambda value: Lsn(_only(str, value))),
@@ -146,7 +146,7 @@ _LEAVES: Final[Mapping[Any, _Form]] = {
 def _fielded(key: str, cls: Any) -> _Form:
     """Return the form of a FieldedBytes class: an object with one key, which holds ``data`` (digits) and the fields."""
     hints = get_type_hints(cls)
-    forms = {name: _LEAVES[hints[name]] for name in cls.FIELDS}
+    forms = {name: LEAVES[hints[name]] for name in cls.FIELDS}
 
     def to_json(value: Any, path: str) -> Any:
         fields = {name: form.to_json(getattr(value, name), f"{path}.{name}") for name, form in forms.items()}
@@ -312,8 +312,8 @@ def _object(cls: type) -> _Form:
 
 def _form(hint: Any) -> _Form:
     """Return the encoding for a type hint of a generated class."""
-    if hint in _LEAVES:
-        return _LEAVES[hint]
+    if hint in LEAVES:
+        return LEAVES[hint]
     if is_dataclass(hint) and isinstance(hint, type):
         return _object(hint)
     members = get_args(hint)

@@ -72,7 +72,8 @@ def test_a_server_that_stays_down_ends_the_capture(shop: Shop) -> None:
 def test_a_server_can_shut_down_while_rows_wait_in_memory(shop: Shop) -> None:
     """A server that shuts down asks; the rows are published and confirmed at once, not at the segment's limit."""
     reports: list[CaptureProgress] = []
-    with shop.capturing(limits=SegmentLimits(seconds=3600), on_progress=reports.append) as outcome:
+    rarely = {"limits": SegmentLimits(seconds=3600), "status_interval": 3600}
+    with shop.capturing(**rarely, on_progress=reports.append) as outcome:
         shop.execute("INSERT INTO item VALUES (1, 'a')")
         wait_until(lambda: bool(reports) and reports[-1].payload_bytes > 0)
         began = time.monotonic()

@@ -61,6 +61,7 @@ class Cursor:
         after: int,
         copied: int = -1,
         two_phase_at: int | None = None,
+        *,
         pace: Pace | None = None,
         encoding: ClientEncoding = UTF8,
         missed: Collection[int] = (),
@@ -431,5 +432,5 @@ def _end_of(message: m.PgoutputMessage) -> int:
 
 
 def cursor_for(feed: Feed) -> type[Cursor]:
-    """Return what goes through a feed. A script has its pace from who writes it, and nothing comes late in it."""
+    """Return the class of the cursors of a feed."""
     return ScriptCursor if isinstance(feed, Script) else Cursor

@@ -85,11 +85,21 @@ class WalSender(CopyBothStream):
         self._service.slots.read_by(slot, context.settings.get("application_name", ""))
         replaces = self._service.settings.replaces_rows
         withholding = None if replaces else Withholding(named, slot.withheld, partial(self._service.withhold, slot))
-        feed, encoding = self._service.feed, client.encoding
+        feed = self._service.feed
         self._missed_lists = slot.missed_lists  # read first, since another list may add to them meanwhile
         self._missed = tuple(slot.missed)
-        rest = encoding, self._missed, named, withholding
-        self._cursor = cursor_for(feed)(feed, options, start, copied, two_phase_at, pace, *rest)
+        self._cursor = cursor_for(feed)(
+            feed,
+            options,
+            start,
+            copied,
+            two_phase_at,
+            pace=pace,
+            encoding=client.encoding,
+            missed=self._missed,
+            publications=named,
+            withholding=withholding,
+        )
         for lack in self._cursor.lacking:
             self._service.report(f"slot {slot.name}: {lack}")
         self._reply_requested = False

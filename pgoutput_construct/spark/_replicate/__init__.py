@@ -23,8 +23,8 @@ which log they are of and what that retains for them, ``troubles`` the tables th
 To add a format of tables:
 
 1. Write its ``Sink``, whose docstrings say what a format has to promise; the version of a dataset must be written in
-   the same commit as its rows. Of ``merge_statement`` most is shared; a format whose tables can only be replaced says
-   so by ``can_merge``.
+   the same commit as its rows. Most of ``merge_statement`` is shared; a format whose tables can only be replaced says
+   so by ``is_replaced``.
 2. Add it to ``sinks.open_sink``, its jars and session settings to ``FORMATS`` in ``spark/formats.py``, and its name to
    ``TABLE_FORMATS`` in ``cli/_options.py``, which commands, fault runs and benchmarks use.
 3. Add it to the parameters ``into`` of ``tests/spark/replicate``, and to ``WAYS`` of ``test_crashes`` there, and run

@@ -101,7 +101,7 @@ class DeltaSink(Sink):
     commit_setting = "spark.databricks.delta.commitInfo.userMetadata"
     few_rows, few_bytes, history_bytes = 1 << 18, 1 << 24, 1 << 20  # a merge would write these files again, too
     # Projections are interpreted: tasks with Delta Lake's own log would generate code for each, of structs of all its
-    # actions, as long for a table of ten rows.
+    # actions, which takes as long for a table of ten rows.
     few_rows_settings = MappingProxyType({"spark.sql.codegen.factoryMode": "NO_CODEGEN"})
     alters = False  # columns cannot be dropped without column mapping, which few readers know
 

@@ -243,6 +243,8 @@ class ReplicateOptions:
     def sink_of(self, warehouse: Warehouse) -> Sink:
         """Return the sink of the warehouse, with the prefix that it has already."""
         names, known = self.names_in(warehouse), warehouse.progress()
+        if names.schema_column:
+            self._check_shared()  # another process may have made the warehouse since it was asked first
         sink = open_sink(self.into, warehouse, replace(self.write_options, schema_column=names.schema_column))
         sink.naming = Naming(known.prefix if known else self.metadata_prefix or PREFIX)
         sink.adopts = self.adopt

@@ -273,12 +273,15 @@ class NewFiles(ABC):
 class Sink(ABC):
     """Datasets of one format in a warehouse. Different datasets may be used from several threads.
 
-    DataFrames belong to the session that is passed with them, which no other thread uses meanwhile. A dataset that is
-    written is given as its note will have it, and rows under the names of datasets; else it is as its note has it.
+    DataFrames belong to the session that is passed with them, which no other thread uses meanwhile. Methods that write
+    a dataset take it as its note will have it, and rows under the names of datasets; the others take it as its note has
+    it.
     """
 
     format: ClassVar[str]
     """The name of the format."""
+    is_replaced: ClassVar[bool] = False
+    """Whether its tables can only be replaced: it has no ``merge``, ``append`` and ``record``."""
     reserved: ReservedNames
     """The names of columns that its tables cannot have."""
     grace: float = DEFAULT_OPTIONS.grace
@@ -406,14 +409,14 @@ class Sink(ABC):
     def describe(self, spark: SparkSession, dataset: Dataset, comments: Mapping[str, str]) -> None:
         """Give a table and its columns comments, where the format ``has_comments``; others are removed.
 
-        They are by the names of columns; that of the table is "".
+        Comments are keyed by the name of the column, that of the table by "".
         """
         raise NotImplementedError
 
     def identify(self, spark: SparkSession, dataset: Dataset, key: Sequence[str]) -> None:
         """Say which columns identify a row, where the format ``has_keys``: they are required then, and no others are.
 
-        None do if there is no key.
+        With an empty key no columns identify a row.
         """
         raise NotImplementedError
 
@@ -427,8 +430,8 @@ class Sink(ABC):
     def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
         """Move the data of a dataset to an unused directory; ``known_datasets`` says when.
 
-        They may be in the former one, too, until ``clear_moved``: readers see them in the one that a note names. Here
-        that one gets hard links to the files, none of which has the path of its directory.
+        They may be in the former one, too, until ``clear_moved``: readers see them in the one that a note names. This
+        implementation makes hard links to the files, none of which contains the path of its directory.
 
         Returns:
             False where the store or the catalog cannot do it after all.
@@ -544,18 +547,14 @@ class Sink(ABC):
         return self.alters
 
     def can_merge(self, dataset: Dataset) -> bool:
-        """Return whether changes can be merged into a dataset as it will be: it has what it is partitioned by.
-
-        False of a format whose tables can only be replaced: it has no ``merge``, ``append`` and ``record``.
-        """
+        """Return whether changes can be merged into a dataset as it will be: it has what it is partitioned by."""
         fields = map(PartitionField.parse, dataset.details.get(PARTITIONS, ()))
-        return {each.column for each in fields} <= self._names_in(dataset)
+        return not self.is_replaced and {each.column for each in fields} <= self._names_in(dataset)
 
     def _names_in(self, dataset: Dataset) -> set[str]:
-        """Return the names of the columns that a dataset will have: of a history dropped ones, too."""
-        naming, shape = self.naming_of(dataset), dataset.version.shape
-        own = shape.columns if dataset.is_history else shape.current
-        return {*own, *map(naming.added_name, naming.added)}
+        """Return the names of the columns that a dataset will have."""
+        naming = self.naming_of(dataset)
+        return {*dataset.version.shape.current, *map(naming.added_name, naming.added)}
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge net changes into a dataset, in one commit. Return it with its details."""
@@ -572,6 +571,6 @@ class Sink(ABC):
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Put rows of a history into a dataset, in one commit. Return it with its details.
 
-        The rows are new, or have ended (``table_history.history``): these exist.
+        The rows are new, or have ended (``table_history.history``): those that have ended exist already.
         """
         raise NotImplementedError

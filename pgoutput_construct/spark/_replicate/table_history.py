@@ -90,7 +90,7 @@ def _write_into(
     is_here, has_room = before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
     naming = sink.naming_of(step.dataset)
     can_record = is_same and is_here and not step.has_defaults and not step.renamed and naming == sink.naming_of(before)
-    if can_record and sink.can_merge(step.dataset) and (sink.alters or has_room):
+    if can_record and not sink.is_replaced and (sink.alters or has_room):
         return sink.record(spark, step.dataset, naming.for_dataset(rows))
     together = _with_replaced_rows(with_defaults(there, table), rows)
     return sink.replace(spark, step.dataset, naming.for_dataset(together), step.replaced)

@@ -228,7 +228,7 @@ def _obstacle(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, be
     if sink.naming_of(step.dataset) != sink.naming_of(before):
         return "its metadata columns have other names"
     if not sink.can_merge(step.dataset):
-        return "a former partition column was dropped"
+        return "its format has no merge" if sink.is_replaced else "a former partition column was dropped"
     if not sink.alters and was.current != shape.current:
         return f"columns were added or dropped, which {sink.format} is not altered for"
     if (widened := was.widened_in(shape)) and not sink.can_widen(spark, before):

@@ -21,7 +21,7 @@ from pgoutput_construct.spark._execution import plain_errors
 from pgoutput_construct.spark._log_view.table_columns import find_columns, group_descriptions
 from pgoutput_construct.spark._source.segment_rows import with_column_names
 from pgoutput_construct.stream.identifiers import full_name, normal_name
-from pgoutput_construct.stream.relations import DESCRIBING, RelationHistory, undescribed
+from pgoutput_construct.stream.relations import DESCRIBING, RelationHistory, undescribed_row
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.wire import parse
 from pgoutput_construct.wire.messages import BY_TAG
@@ -135,7 +135,7 @@ class _Decoder:
         found = find_descriptions(self.history, oids, scopes[rows], seqs[rows])
         mine = np.isin(oids, [self.history.descriptions[number].relation.relation_oid for number in self.names])
         for row in np.flatnonzero(mine & (found == UNDESCRIBED))[:1].tolist():
-            raise ProtocolError(f"seq {seqs[rows[row]]}: {undescribed(oids[row])} before")
+            raise ProtocolError(f"seq {seqs[rows[row]]}: {undescribed_row(oids[row])} before")
         for number in sorted(self.names.keys() & found.tolist()):
             description = with_column_names(self.history.descriptions[number], self.names[number])
             for block in table_rows(index, rows[found == number], DecodePlan(description, self.columns)):

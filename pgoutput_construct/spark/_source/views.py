@@ -49,7 +49,7 @@ from pgoutput_construct.spark._source.task_plan import (
     table_tasks,
 )
 from pgoutput_construct.stream.identifiers import full_name
-from pgoutput_construct.stream.relations import Description, undescribed
+from pgoutput_construct.stream.relations import Description, undescribed_row
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
 
@@ -280,7 +280,7 @@ def _malformed(part: SegmentPart) -> Iterator[dict[str, Any]]:
 def _reasons(part: SegmentPart, rows: Numbers, descriptions: Numbers) -> Iterator[tuple[int, str]]:
     """Yield rows that are malformed, that no Relation describes, or that do not fit their Relation; and why."""
     for row in np.unique(rows[descriptions == UNDESCRIBED]).tolist():
-        reason = f"{undescribed(int(part.index.rows['relation_oid'][row]))} before this row"
+        reason = f"{undescribed_row(int(part.index.rows['relation_oid'][row]))} before this row"
         yield row, reason if part.index.valid[row] else str(part.index.error(row))
     for number in np.unique(descriptions[descriptions != UNDESCRIBED]).tolist():
         chosen = rows[descriptions == number]

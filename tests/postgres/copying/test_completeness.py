@@ -59,9 +59,7 @@ def test_partitions_that_are_never_sent(source: Source, via_root: bool, caplog: 
     caplog.clear()
     with source.capturing():
         source.execute(*FOREIGN, "INSERT INTO plain VALUES (1)")
-        wait_until(
-            lambda: "was changed: it has foreign or unlogged partitions" in "\n".join(caplog.messages), seconds=30
-        )
+        wait_until(lambda: "was changed: it has foreign or unlogged partitions" in "\n".join(caplog.messages))
         wait_until(lambda: len(lacks(source)) == 2)
         assert "never replicated: public.away" in "\n".join(caplog.messages)
         source.execute("ALTER TABLE quick SET LOGGED", "INSERT INTO plain VALUES (2)")
