@@ -53,6 +53,8 @@ _LATEST: Final = 0.6
 _RECENT: Final = 8
 """The last transactions, of which others are taken back."""
 _BEFORE_COMMIT: Final = ("COMMIT", "PREPARE TRANSACTION")
+_RETYPING: Final = "ALTER TYPE"
+"""How statements begin after which values of a type look otherwise: the stream has no changes of their rows."""
 
 Rows = Mapping[int, Counter[tuple[str | None, ...]]]
 
@@ -119,6 +121,9 @@ class UndoRun:
             self._witness.watch()
         self._capture()
         self.counts["transactions"] += 1
+        if any(each.startswith(_RETYPING) for each in statements):
+            self._units.clear()
+            return
         self._units.append(_Unit(xid, statements, before, after))
         unit = self._units[-1] if self._chance.random() < _LATEST else self._chance.choice(self._units[-_RECENT:])
         if _is_comparable(unit, after) and _changes(unit):
