@@ -642,10 +642,12 @@ def test_inline_options_exist() -> None:
     assert len(named) > 8 and named - known == {
         "--archives",
         "--busy",
+        "--changed",
         "--dlt-source",
         "--help",
         "--kill-every",
         "--pg",
+        "--quick",
         "--test",
         "--version",
     }
