@@ -3,7 +3,6 @@
 import os
 import re
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,21 +71,13 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, log=False, nextitem=nextitem)
     if any(each.failed and _GIVEN_UP in each.longreprtext for each in reports):
-        _warn(item, f"was run once more: {_GIVEN_UP}")
+        item.warn(pytest.PytestWarning(f"was run once more: {_GIVEN_UP}"))
         item._initrequest()  # type: ignore[attr-defined]
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
-
-
-def _warn(item: pytest.Item, text: str) -> None:
-    """Have a warning in the summary of a run, also of one in several processes."""
-    path, line, _ = item.location
-    warning = warnings.WarningMessage(pytest.PytestWarning(text), pytest.PytestWarning, path, line or 0)
-    recorded = {"warning_message": warning, "nodeid": item.nodeid, "when": "runtest", "location": None}
-    item.ihook.pytest_warning_recorded.call_historic(kwargs=recorded)
 
 
 class HalfWithSpark(LoadFileScheduling):

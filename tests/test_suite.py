@@ -92,6 +92,7 @@ def test_what_tests_leave_is_ended_and_named(capfd: pytest.CaptureFixture[str]) 
 _RUNS = list[Path]()
 
 
+@pytest.mark.filterwarnings("ignore:was run once more")
 def test_what_spark_gives_up_is_repeated(tmp_path: Path) -> None:
     """Once, with its own fixtures: that Spark starts a process in ten seconds is not what it shows."""
     _RUNS.append(tmp_path)
