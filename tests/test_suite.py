@@ -31,8 +31,8 @@ CHECKING = """
 
     with Run() as run:
         print(run.directory, flush=True)
-        fetch = ["timeit", "-n1", "-r1", check("fetch")[-1]]
-        run.both([check("first"), check("second")], {"no fetch": [fetch, fetch]}, ["--version"])
+        fetches = [["timeit", "-n1", "-r1", check(name)[-1]] for name in ("fetch", "next fetch")]
+        run.both([check("first"), check("second")], {"no fetch": fetches}, ["--version"])
 """
 WAITING = """
     import pathlib, subprocess, sys, time

@@ -348,7 +348,7 @@ class _Matcher:
         return self.mismatch is None and self.complete == len(self._play.transactions) and not self._open
 
     def restarted(self) -> None:
-        """Note that the client was started again: how it tells transactions apart may begin anew."""
+        """Note that the client was started again: its way to tell transactions apart may begin again."""
         self._transaction = None
 
     def take(self, change: ReportedChange) -> None:

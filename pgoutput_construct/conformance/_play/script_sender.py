@@ -45,7 +45,7 @@ _KEEPALIVE_SECONDS: Final = 0.5
 _SPLIT_BYTES: Final = 2500
 """Bytes that are sent in pieces, after which everything is sent as it comes: results of queries may be large."""
 _PAUSE_SECONDS: Final = 0.0002
-"""Between two pieces, so that the client may read each before the next one is there."""
+"""Between two pieces, so that the client may read each before the next one comes."""
 
 
 class CaseConnection(ClientConnection):

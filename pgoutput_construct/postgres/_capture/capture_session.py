@@ -267,7 +267,7 @@ class Callbacks:
     """
 
     def __init__(self, stop: Callable[[], bool] | None, on_progress: Callable[[CaptureProgress], None] | None) -> None:
-        """Take the callbacks; None for none."""
+        """Take the callbacks, each of which may be None."""
         self._stop, self._on_progress = stop, on_progress
         self._latest: CaptureProgress | None = None
         self._stopped = False

@@ -1,6 +1,6 @@
 """How far a client has been sent what a publisher serves: chunks of bytes, ready for its socket.
 
-A script is gone through message by message, where the client asked for what they are.
+A script is read message by message, in the layout that the client requested.
 """
 
 from collections import defaultdict
@@ -72,7 +72,7 @@ class Cursor:
 
         Args:
             feed: What is served.
-            options: What the client asked for.
+            options: What the client requested.
             after: The LSN, 0 for a client that has nothing.
             copied: The client has been served the copies of tables up to this seq that stand before that.
             two_phase_at: What was prepared after this LSN is sent as prepared; None: when it has committed.
@@ -129,7 +129,7 @@ class Cursor:
     def next_chunk(self, most_changes: int | None = None) -> _Chunk | None:
         """Return what comes next, of at most ``most_changes`` changes; None if the feed has nothing more now.
 
-        Raises Refusal for a value that the client cannot get in the format or encoding that it asked for, once all
+        Raises Refusal for a value that the client cannot get in the format or encoding that it requested, once all
         before it was returned.
         """
         pieces: list[bytes] = []

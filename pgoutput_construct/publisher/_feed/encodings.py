@@ -1,4 +1,4 @@
-"""Values in the format that a client asked for, and text in its encoding (client_encoding), as PostgreSQL has them.
+"""Values in the format that a client requested, and text in its encoding (client_encoding), as PostgreSQL has them.
 
 What is served is UTF-8, as the capture asks for. A server converts all text on its way out: names, gids, values in text
 format, and in binary format what the send function of a type writes with pq_sendtext(). The content of logical decoding
@@ -68,7 +68,7 @@ _PHRASE: Final = 4
 
 @dataclass(frozen=True)
 class ClientEncoding:
-    """An encoding that a client asked for."""
+    """An encoding that a client requested."""
 
     name: str
     """PostgreSQL's name, as SHOW client_encoding gives it."""
@@ -176,13 +176,13 @@ class _Converters:
 
 
 class Formats:
-    """Converts what one client is sent, in order, into the format that it asked for."""
+    """Converts what one client is sent, in order, into the format that it requested."""
 
     def __init__(self, binary: bool) -> None:
         """Begin with nothing sent.
 
         Args:
-            binary: The client asked for binary format.
+            binary: The client requested binary format.
         """
         self._other: Any = bytes if binary else m.Binary
         self.relations = RelationCache()
@@ -190,7 +190,7 @@ class Formats:
         self._converters = _Converters(self.relations, _to_binary if binary else _to_text)
 
     def asked(self, message: m.PgoutputMessage) -> m.PgoutputMessage:
-        """Return the next message as the client asked for it.
+        """Return the next message as the client requested it.
 
         Raises Refusal for a value that has no text here, ProtocolError for one that nothing describes.
         """
@@ -273,7 +273,7 @@ class StreamEncoder:
         """Begin with nothing sent.
 
         Args:
-            encoding: What the client asked for.
+            encoding: What the client requested.
             relations: What describes the rows of the message that comes next; who made it keeps it up to date.
         """
         self._encoding = encoding
