@@ -27,7 +27,7 @@ known to lack changes without the reading that had it before. So ``pruned.json``
 were in force at the cut, and an index of the log inherits them (``SegmentIndex.inherited_events``).
 
 How a concurrent reader and a crash are handled. A new reader writes its file, then checks that what it needs is still
-promised (``first_promised``). A prune writes its plan to ``pruned.json`` first, then looks for readers a
+promised (``Pruned.promised``). A prune writes its plan to ``pruned.json`` first, then looks for readers a
 last time, and withdraws if one needs more. Whichever writes first, the other one sees it. Then ``pruned.json`` records
 the new first seq, and only then files are removed, the oldest first. From then on the removed part does not belong
 to the log, whether or not its files still exist: after a crash, readers ignore them and the next prune removes them. A

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._segment.prune_note import first_promised, read_pruned
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.json_notes import read_note
 from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
@@ -74,7 +74,7 @@ def register(
     earlier = _content(store, name)
     _write(store, reader)
     # Written before it is checked, as prune writes its plan before it looks for readers: one of the two sees the other.
-    if next_seq < (kept := first_promised(store)):
+    if next_seq < (kept := read_pruned(store).promised):
         _put_back(store, name, earlier)
         raise ChangeLogError(
             f"{store}: reader {name!r} needs seq {next_seq}, but the log was pruned up to seq {kept - 1}"

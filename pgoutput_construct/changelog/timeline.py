@@ -69,6 +69,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from enum import Enum, auto
 from functools import cached_property
 from itertools import takewhile
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -218,7 +219,7 @@ class Timeline:
             found = [*self._events.get(segment_index, ())]
             if is_reached[segment_index]:
                 found += self._sent(segment_index)
-            yield from (item for seq, item in sorted(found, key=_seq) if after < seq <= until)
+            yield from (item for seq, item in sorted(found, key=itemgetter(0)) if after < seq <= until)
 
     def _sent(self, segment_index: int) -> Iterator[tuple[int, TimelineItem]]:
         """Yield what the stream sent of the slice in a segment, with the seqs, in any order."""
@@ -528,10 +529,6 @@ def moment_at(index: LogIndex, at: Lsn | Timestamp) -> LogMoment:
         if is_known and any(each.snapshot.lsn in lsns for each in readings.get(oid, ())):
             return LogMoment(copy.seq - 1, at)
     return LogMoment(seq, at)
-
-
-def _seq(found: tuple[int, TimelineItem]) -> int:
-    return found[0]
 
 
 def _within(values: Numbers, bounds: tuple[int, int]) -> Flags:

@@ -9,7 +9,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Position
-from pgoutput_construct.changelog._segment import large_payload
+from pgoutput_construct.changelog._segment import segment_writer
 from pgoutput_construct.changelog._segment.thrift import read_struct, struct_bytes
 from pgoutput_construct.changelog.verify import verify
 from tests.changelog.blocks import block_of
@@ -20,7 +20,7 @@ SIZES = (20, 3, 1000)
 
 @pytest.fixture(autouse=True)
 def _small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_payload, "_LARGE_BYTES", 1000)
+    monkeypatch.setattr(segment_writer, "_LARGE_BYTES", 1000)
 
 
 def write(address: str) -> list[bytes]:

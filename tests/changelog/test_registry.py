@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, registry
-from pgoutput_construct.changelog._segment.prune_note import Pruned, first_kept, read_pruned, write_pruned
+from pgoutput_construct.changelog._segment.prune_note import Pruned, read_pruned, write_pruned
 from pgoutput_construct.changelog._segment.segment_index import InheritedEvent
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.local_store import LocalStore
@@ -81,16 +81,16 @@ def test_pruned_json_round_trip(address: str) -> None:
     """Nothing where there is none; what was written; an error that says what a damaged one is for."""
     store = open_store(address)
     store.prepare()
-    assert read_pruned(store) == Pruned(0) and first_kept(store) == 0
+    assert read_pruned(store) == Pruned(0) and read_pruned(store).first_seq == 0
     facts = InheritedEvent(3, "publication", 1, 2, '{"publication": "p"}')
     written = Pruned(10, Lsn(1), Timestamp(2), 0, (7,), (facts,))
     write_pruned(store, written)
-    assert read_pruned(store) == written and first_kept(store) == 10
+    assert read_pruned(store) == written and read_pruned(store).first_seq == 10
     store.write("pruned.json", b'{"first_seq": 10}')  # all else has a default
     assert read_pruned(store) == Pruned(10)
     store.write("pruned.json", b"{}")
     with pytest.raises(ChangeLogError, match=r"pruned.json: damaged"):
-        first_kept(store)
+        read_pruned(store)
 
 
 def test_next_seq_at_an_lsn(tmp_path: Path, recordings: dict[str, Recording]) -> None:

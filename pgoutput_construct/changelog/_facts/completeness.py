@@ -130,7 +130,10 @@ def lacks_of(index: SegmentIndex) -> list[Lack]:
     """
     readings, published = _latest(known_tables(index)), publication_readings(index)
     names = _names(index, readings)
-    lacks = [_without_snapshot(oid, name) for oid, name in tables_without_snapshot(index).items()]
+    lacks = [
+        Lack(oid, name, f"the log has no snapshot of {name}", snapshot_command(name))
+        for oid, name in tables_without_snapshot(index).items()
+    ]
     for oid, stale in lineage_of(index).stale.items():
         if oid not in {lack.relation_oid for lack in lacks}:
             lacks.append(Lack(oid, names.get(oid, str(oid)), stale.reason, stale.remedy, stale.seq))
@@ -143,7 +146,8 @@ def tables_without_snapshot(index: SegmentIndex) -> dict[int, str]:
     all_readings, published = known_tables(index), publication_readings(index)
     readings = _latest(all_readings)
     begun = {copy.relation_oid for copy in present_copies(index)} | _begun(index, all_readings).keys()
-    known = set(index.counts["oid"].to_pylist()) | (_published(published) - _sent_as_root(published, readings))
+    published_now = {oid for reading in _captured_now(published) for oid in reading.tables}
+    known = set(index.counts["oid"].to_pylist()) | (published_now - _sent_as_root(published, readings))
     dropped = {oid for oid, reading in readings.items() if reading.gone}
     return {oid: name for oid, name in _names(index, readings).items() if oid in known - begun - dropped}
 
@@ -173,7 +177,11 @@ def whole_tables(index: SegmentIndex, lacks: Iterable[Lack]) -> frozenset[int]:
     known = {oid for reading in readings if reading.captured for oid in reading.tables}
     tables = _latest(known_tables(index))
     found = known - {lack.relation_oid for lack in lacks} - _sent_as_root(readings, tables)
-    return frozenset(oid for oid in found if all(map(_is_whole, _in_force(readings, oid, copies.get(oid)))))
+    return frozenset(
+        oid
+        for oid in found
+        if all(each.operations >= {"insert", "update"} for each in _in_force(readings, oid, copies.get(oid)))
+    )
 
 
 def _in_force(readings: Sequence[PublicationReading], oid: int, copy: TableCopy | None) -> Iterator[PublicationReading]:
@@ -183,10 +191,6 @@ def _in_force(readings: Sequence[PublicationReading], oid: int, copy: TableCopy 
         is_past = copy is not None and any(covers(copy.snapshot, each.snapshot) for each in later)
         if reading.captured and oid in reading.tables and not is_past:
             yield reading
-
-
-def _is_whole(reading: PublicationReading) -> bool:
-    return reading.operations >= {"insert", "update"}
 
 
 def present_copies(index: SegmentIndex) -> Iterator[TableCopy]:
@@ -242,11 +246,6 @@ def _sends_all(reading: PublicationReading, oid: int) -> bool:
         return True
     is_plain = table.columns is None and table.filter is None and not table.ancestors
     return is_plain and reading.operations >= _OPERATIONS
-
-
-def _without_snapshot(oid: int, name: str) -> Lack:
-    remedy = snapshot_command(name)
-    return Lack(oid, name, f"the log has no snapshot of {name}", remedy)
 
 
 def _unsent(published: Iterable[PublicationReading], names: Mapping[int, str]) -> Iterator[Lack]:
@@ -389,11 +388,6 @@ def _last_in_force(
             yield reading
             return
         reading = each
-
-
-def _published(readings: Iterable[PublicationReading]) -> set[int]:
-    """Return the OIDs of the tables that are published now."""
-    return {oid for reading in _captured_now(readings) for oid in reading.tables}
 
 
 def _captured_now(readings: Iterable[PublicationReading]) -> list[PublicationReading]:

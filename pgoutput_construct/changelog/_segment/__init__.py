@@ -5,8 +5,8 @@ every check made (``segment_reader``), or the footer without the rows (``footer`
 
 - ``block``: what a capture hands to the log. Start reading here.
 - ``segment_schema``: the columns of the file, and blocks and events as a table of them.
-- ``segment_writer``: one table becomes one durable file. ``large_payload`` writes values of hundreds of megabytes
-  without the copies that pyarrow makes.
+- ``segment_writer``: one table becomes one durable file; values of hundreds of megabytes without the copies that
+  pyarrow makes.
 - ``footer``: names of segment files; the options, the position, the checksums and the index in Parquet's metadata.
 - ``segment_reader``: reads all rows, or the row groups that a reader needs.
 - ``segment_index``: what the footer says of the rows, an Arrow table with a row for each segment (see ``_index``).

@@ -9,7 +9,7 @@ from pgoutput_construct.changelog._store.json_notes import read_note
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["Pruned", "first_kept", "first_promised", "read_pruned", "write_pruned"]
+__all__ = ["Pruned", "read_pruned", "write_pruned"]
 
 _FILE: Final = "pruned.json"
 
@@ -19,7 +19,7 @@ class Pruned:
     """What was pruned from a log."""
 
     first_seq: int
-    """The first retained seq."""
+    """The first retained seq: 0, or more if older segments were pruned."""
     lsn: Lsn = field(default_factory=Lsn)
     """All transactions that ended before this LSN were removed."""
     time: Timestamp = field(default_factory=Timestamp)
@@ -32,6 +32,11 @@ class Pruned:
     publications: tuple[InheritedEvent, ...] = ()
     """The facts of publications (PUBLICATION_FACTS) that were in force at the end of what was removed."""
 
+    @property
+    def promised(self) -> int:
+        """The first seq that a new reader may need: the running prune, if any, retains it."""
+        return max(self.first_seq, self.planned)
+
 
 def read_pruned(store: LogStore) -> Pruned:
     """Return what was pruned from a log; raises ChangeLogError if the file that says so is damaged."""
@@ -42,14 +47,3 @@ def read_pruned(store: LogStore) -> Pruned:
 def write_pruned(store: LogStore, pruned: Pruned) -> None:
     """Record durably what is going to be removed."""
     store.write(_FILE, json.dumps(asdict(pruned)).encode())
-
-
-def first_kept(store: LogStore) -> int:
-    """Return the first seq of a log: 0, or more if older segments were pruned."""
-    return read_pruned(store).first_seq
-
-
-def first_promised(store: LogStore) -> int:
-    """Return the first seq that a new reader may need: the running prune, if any, retains it."""
-    pruned = read_pruned(store)
-    return max(pruned.first_seq, pruned.planned)

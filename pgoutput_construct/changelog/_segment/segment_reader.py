@@ -23,7 +23,7 @@ from pgoutput_construct.changelog._segment.footer import (
     read_footer,
     read_tail,
 )
-from pgoutput_construct.changelog._segment.prune_note import first_kept
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.segment_schema import SCHEMA, checksums, upgraded
 from pgoutput_construct.changelog._segment.size_limits import check_row_groups, open_parquet
@@ -183,7 +183,9 @@ def _read_covered(segment: Segment) -> Rows:
         if large.store == segment.store and large.first_seq <= segment.first_seq <= segment.last_seq <= large.last_seq:
             _latest[:] = [(large, rows)]
             return rows[0].slice(segment.first_seq - large.first_seq, segment.rows), rows[1]
-    reason = "it was pruned" if segment.last_seq < first_kept(segment.store) else "no other segment has its seqs"
+    reason = (
+        "it was pruned" if segment.last_seq < read_pruned(segment.store).first_seq else "no other segment has its seqs"
+    )
     raise MissingFileError(f"segment {segment.path}: it no longer exists, {reason}; open the log again")
 
 

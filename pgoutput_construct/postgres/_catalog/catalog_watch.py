@@ -19,7 +19,7 @@ from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._notes.copy_requests import ask, requests
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog._segment.events import PUBLICATION_FACTS, TABLE_FACTS
-from pgoutput_construct.changelog._segment.prune_note import first_kept
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
@@ -249,7 +249,7 @@ class CatalogWatch:
         if self._known is None or time.monotonic() < self._next_pruned:
             return
         self._next_pruned = time.monotonic() + _PRUNED_INTERVAL
-        if min(self._known.published_at.values(), default=_NEVER) < first_kept(self._writer.store):
+        if min(self._known.published_at.values(), default=_NEVER) < read_pruned(self._writer.store).first_seq:
             self._known.publications.clear()
             self._known.published_at.clear()
             self._digest = ""
