@@ -204,7 +204,7 @@ def _groups(segments: Listing, limits: CompactionLimits) -> Iterator[Listing]:
     """Yield runs of segments to merge: consecutive, with the same options."""
     group: list[Segment] = []
     start = rows = payload_bytes = 0
-    for index, segment in enumerate(segments):
+    for segment_index, segment in enumerate(segments):
         rows, payload_bytes = rows + segment.rows, payload_bytes + segment.payload_bytes
         is_full = rows > limits.rows or payload_bytes > limits.payload_bytes
         if group and (is_full or not _may_follow(group[-1], segment)):
@@ -212,7 +212,7 @@ def _groups(segments: Listing, limits: CompactionLimits) -> Iterator[Listing]:
                 yield segments[start : start + len(group)]
             group, rows, payload_bytes = [], segment.rows, segment.payload_bytes
         if _is_small(segment, limits):
-            start = start if group else index
+            start = start if group else segment_index
             group.append(segment)
     if len(group) >= limits.least:
         yield segments[start : start + len(group)]

@@ -204,6 +204,6 @@ def table_of(full: bool) -> Table:
         names={},
         missing={},
         defaults={},
-        segments=(),
+        segment_indexes=(),
         rows=0,
     )

@@ -29,7 +29,7 @@ def test_union_of_columns() -> None:
     types = [pa.string(), pa.int64(), pa.bool_(), pa.string()]
     assert list(table.columns) == [pa.field(*pair) for pair in zip(["n", "id", "new", "gone"], types, strict=True)]
     assert (table.current, table.key_columns) == (("n", "id", "new"), ("n",))
-    assert (set(table.names), table.segments, table.rows) == ({0, 1}, (0, 1), 3)
+    assert (set(table.names), table.segment_indexes, table.rows) == ({0, 1}, (0, 1), 3)
 
 
 def test_replica_identities() -> None:

@@ -130,9 +130,9 @@ def _sent_by(segments: Listing, seqs: Iterable[int], sent: Mapping[int, Sent]) -
     wanted = set(seqs)
     yield from (sent[seq] for seq in wanted.intersection(sent))
     wanted -= sent.keys()
-    numbers = sorted({number for number in map(segments.find, wanted) if number >= 0})
-    for number in numbers:
-        descriptions = index_of(segments[number]).entries("descriptions")
+    segment_indexes = sorted({segment_index for segment_index in map(segments.find, wanted) if segment_index >= 0})
+    for segment_index in segment_indexes:
+        descriptions = index_of(segments[segment_index]).entries("descriptions")
         yield from (row for row in descriptions.to_pylist() if row["seq"] in wanted)
 
 

@@ -127,7 +127,7 @@ def _known(store: LogStore, named: NamedSegments, manifests: tuple[Manifest, ...
         numbers[indexes], rows[indexes] = number, found
     unknown = np.flatnonzero(numbers == _NO_MANIFEST).tolist()
     with ThreadPoolExecutor(store.reads_at_once) as pool:
-        read = pool.map(lambda index: _footer(store, named.name(index), int(named.size[index]), known), unknown)
+        read = pool.map(lambda each: _footer(store, named.name(each), int(named.size[each]), known), unknown)
         footers = {segment.first_seq: segment for segment in read}
     lasts = named.last_seq.copy()
     lasts[unknown] = [segment.last_seq for segment in footers.values()]
@@ -152,12 +152,12 @@ def _matching(named: NamedSegments, manifest: Manifest, end: int) -> tuple[Numbe
 
 def _check_gaps(store: LogStore, named: NamedSegments, lasts: Numbers) -> None:
     gaps = named.first_seq[1:] != lasts[:-1] + 1
-    for index in np.flatnonzero(gaps)[:1].tolist():
-        raise _gap(store, int(lasts[index]) + 1, named, index + 1)
+    for segment_index in np.flatnonzero(gaps)[:1].tolist():
+        raise _gap(store, int(lasts[segment_index]) + 1, named, segment_index + 1)
 
 
-def _gap(store: LogStore, first: int, named: NamedSegments, index: int) -> _GapError:
-    after = named.name(index)
+def _gap(store: LogStore, first: int, named: NamedSegments, segment_index: int) -> _GapError:
+    after = named.name(segment_index)
     missing = f"the seqs {first} to {after.first_seq - 1} are missing before {after.name}"
     end = max(int(named.first_seq[-1]), int(named.last_seq[-1]))
     return _GapError(f"{store}: {missing}: restore the removed segments", end)
@@ -166,25 +166,25 @@ def _gap(store: LogStore, first: int, named: NamedSegments, index: int) -> _GapE
 def _check_options(listing: "Listing") -> None:
     """Raise ChangeLogError if a segment cannot be of the same log as the one before."""
     before: LogOptions | None = None
-    for index, options in _options(listing):
+    for segment_index, options in _options(listing):
         if before is not None and options != before:
-            after = listing[index]
+            after = listing[segment_index]
             if differences := before.differences(options, after.said_options):
-                earlier = listing[index - 1].name
+                earlier = listing[segment_index - 1].name
                 raise ChangeLogError(f"{after.path}: not of the same log as {earlier}: {'; '.join(differences)}")
         before = options
 
 
 def _options(listing: "Listing") -> Iterator[tuple[int, LogOptions]]:
     """Yield the index of a segment, and the options from that segment on; equal ones may follow each other."""
-    index = 0
+    segment_index = 0
     for run in listing.runs():
         if isinstance(run, Segment):
-            yield index, run.options
-            index += 1
+            yield segment_index, run.options
+            segment_index += 1
         else:
-            yield from ((index + offset, options) for offset, options in run.manifest.options(run.rows))
-            index += run.rows.stop - run.rows.start
+            yield from ((segment_index + offset, options) for offset, options in run.manifest.options(run.rows))
+            segment_index += run.rows.stop - run.rows.start
 
 
 _NO_MANIFEST = -1

@@ -318,9 +318,9 @@ class LogIndex(SegmentIndex):
         columns = [self._lists(name, None) for name in INDEX_SCHEMA.names]
         return SegmentIndex(pa.table(columns, INDEX_SCHEMA))
 
-    def one(self, number: int) -> SegmentIndex:
+    def one(self, segment_index: int) -> SegmentIndex:
         """Return the index of one of the segments, its transactions in memory."""
-        return self.slice(number, number + 1).whole()
+        return self.slice(segment_index, segment_index + 1).whole()
 
     def parts(self) -> Iterator[tuple[int, SegmentIndex]]:
         """Yield it in parts, each with the offset of its first segment: so that not all is in memory at once."""

@@ -228,14 +228,14 @@ class NamedSegments:
         """Return a selection, by indices or by a boolean mask."""
         return NamedSegments(self.first_seq[selected], self.last_seq[selected], self.size[selected])
 
-    def name(self, index: int) -> FileName:
+    def name(self, segment_index: int) -> FileName:
         """Return one segment with its file name."""
-        first, last = int(self.first_seq[index]), int(self.last_seq[index])
+        first, last = int(self.first_seq[segment_index]), int(self.last_seq[segment_index])
         return FileName(first, last, segment_name(first, last))
 
     def names(self) -> list[FileName]:
         """Return all segments with their file names."""
-        return [self.name(index) for index in range(len(self))]
+        return [self.name(segment_index) for segment_index in range(len(self))]
 
 
 def segment_name(first_seq: int, last_seq: int) -> str:

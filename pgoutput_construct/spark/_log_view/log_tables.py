@@ -40,7 +40,7 @@ from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplic
 class Usage(NamedTuple):
     """How many committed rows of one segment one Relation describes, and where."""
 
-    segment: int
+    segment_index: int
     """Index of the segment in the log."""
     description: int
     """Index in the history's descriptions."""
@@ -279,7 +279,7 @@ def _table(
             if oids[index] == relation.relation_oid
             for name, given in values.items()
         },
-        segments=tuple(sorted({usage.segment for usage in mine})),
+        segment_indexes=tuple(sorted({usage.segment_index for usage in mine})),
         rows=sum(usage.rows for usage in mine),
         dropped=reading is not None and reading.gone,
         numbers=columns.numbers,
@@ -340,7 +340,7 @@ class CommittedRuns:
 
     table: pa.Table
     """Entries of the index's ``rows``."""
-    segments: Numbers
+    segment_indexes: Numbers
     """Index in the log of the segment of each run."""
     first_origins: Numbers
     """The transaction or copy of the first row of each, see ``LogPlan.origins_at``."""
@@ -354,26 +354,26 @@ class CommittedRuns:
 
     def take(self, mask: NDArray[np.bool_]) -> "CommittedRuns":
         """Return the runs that a mask selects."""
-        columns = self.segments, self.first_origins, self.last_origins
+        columns = self.segment_indexes, self.first_origins, self.last_origins
         return CommittedRuns(self.table.filter(pa.array(mask)), *(column[mask] for column in columns))
 
 
 def committed_runs(index: SegmentIndex, plan: LogPlan) -> CommittedRuns:
     """Return the runs of rows of committed transactions, and of complete copies."""
-    table, segments = index.located("rows")
+    table, segment_indexes = index.located("rows")
     first_seq, last_seq, xids = (table[name].to_numpy() for name in ("first_seq", "last_seq", "xid"))
     chunks = np.where(table["span"].to_numpy() == COPIED, xids, -1)
     origins, found = plan.origins_at(first_seq, xids, chunks)
     last_origins, _ = plan.origins_at(last_seq, xids, chunks)
-    return CommittedRuns(table.filter(pa.array(found)), segments[found], origins[found], last_origins[found])
+    return CommittedRuns(table.filter(pa.array(found)), segment_indexes[found], origins[found], last_origins[found])
 
 
 def find_usages(runs: CommittedRuns, plan: LogPlan) -> Iterator[Usage]:
     """Yield how each description is used in each segment; all rows must be described."""
-    if not len(runs.segments):
+    if not len(runs.segment_indexes):
         return
     known = np.array([description.seq for description in plan.history.descriptions], np.int64)
-    keys = np.stack([runs.segments, np.searchsorted(known, runs.column("description"))])
+    keys = np.stack([runs.segment_indexes, np.searchsorted(known, runs.column("description"))])
     first_lsns, last_lsns = (plan.column("commit_lsn")[each] for each in (runs.first_origins, runs.last_origins))
     first = plan.positions(runs.first_origins, runs.column("first_seq"))
     last = plan.positions(runs.last_origins, runs.column("last_seq"))

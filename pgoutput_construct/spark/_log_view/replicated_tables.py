@@ -93,7 +93,7 @@ class Table:
     """The defaults that the rows of a description have in columns that were added later."""
     defaults: Mapping[str, ColumnDefault]
     """The defaults that its own rows have in columns that were added later."""
-    segments: tuple[int, ...]
+    segment_indexes: tuple[int, ...]
     """Indexes of the segments that hold its rows."""
     rows: int
     """Number of changes and copied rows in the log."""
