@@ -17,11 +17,11 @@ from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.lake._notes import Dataset, Progress, Warehouse
 from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._replicate.arrow_writes import ProducedFiles
-from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
 from pgoutput_construct.spark._replicate.new_rows import NewRows
-from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
-from pgoutput_construct.spark._replicate.sink import NewFiles, Sink
-from pgoutput_construct.spark._replicate.sinks import open_sink
+from pgoutput_construct.spark._table_formats.iceberg_files import IcebergTable
+from pgoutput_construct.spark._table_formats.parquet_sink import ParquetSink
+from pgoutput_construct.spark._table_formats.sink import NewFiles, Sink
+from pgoutput_construct.spark._table_formats.sinks import open_sink
 
 __all__ = ["Killed", "Moment", "Point", "after", "before", "killed"]
 

@@ -1,6 +1,6 @@
 """The directories of a table of Parquet, as its note names them, and their rows in Arrow.
 
-``spark/_replicate/parquet_sink`` has the theory: rows are in a base and in parts of changes, without those whose
+``spark/_table_formats/parquet_sink`` has the theory: rows are in a base and in parts of changes, without those whose
 positions are listed as deleted.
 """
 

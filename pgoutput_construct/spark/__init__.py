@@ -7,7 +7,8 @@ session); everything else may change. Names are imported on first use: Spark sta
 source alone.
 
 Data goes forward, and imports only back: ``_log_view`` (what a log says of its tables) -> ``_source`` (segments become
-rows) -> ``_state`` (changes become rows of tables) -> ``_open_log`` (both for users) -> ``_replicate`` -> ``_verify``.
+rows) -> ``_state`` (changes become rows of tables) -> ``_open_log`` (both for users) -> ``_replicate`` (tables are
+brought up to date, as ``_table_formats`` stores them) -> ``_verify``.
 ``_execution`` is what Spark runs for all of them; ``_own_session`` makes the sessions that this is done in, and
 ``_deferred_session`` stands for one that was not needed yet. Start reading at ``_open_log``, then ``_source`` and
 ``_state``.

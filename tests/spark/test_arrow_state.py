@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._replicate.arrow_writes import ArrowTask, ArrowWrite, write_files
-from pgoutput_construct.spark._replicate.sink import FilesUse, PresentFile
 from pgoutput_construct.spark._replicate.small_tables import (
     SmallTable,
     SmallTableRule,
     advanced_rows,
     rows_schema,
 )
+from pgoutput_construct.spark._table_formats.sink import FilesUse, PresentFile
 
 COLUMNS = pa.schema([("id", pa.int32()), ("big", pa.string())])
 

@@ -23,7 +23,7 @@ from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.pgtypes.arrays import spark_quoted
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark._replicate import replicate
-from pgoutput_construct.spark._replicate.sinks import open_sink
+from pgoutput_construct.spark._table_formats.sinks import open_sink
 from pgoutput_construct.spark._verify import TableVerdict, VerificationRecord, VerifyOptions, verify
 from pgoutput_construct.spark._verify.expected_rows import near_the_end
 from tests.postgres.shop import Shop, wait_until

@@ -29,7 +29,7 @@ from pgoutput_construct.postgres import capture, current_lsn, snapshot
 from pgoutput_construct.spark import MaintenanceReport, Retention, open_log, plain_errors, replicate
 from pgoutput_construct.spark._log_view.added_columns import PREFIX
 from pgoutput_construct.spark._replicate import Batch
-from pgoutput_construct.spark._replicate.dataset_columns import Naming
+from pgoutput_construct.spark._table_formats.dataset_columns import Naming
 from tools.faults.generated_histories import CAPTURE, PUBLICATION, REPLICATE, History, Step
 from tools.faults.history_kills import Killer
 from tools.faults.netted_tables import has_one_key, net_mismatch

@@ -11,7 +11,7 @@ from pgoutput_construct.lake._directories import STAGED
 from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.lake._parquet_parts import Parts
 from pgoutput_construct.spark import Retention, maintain
-from pgoutput_construct.spark._replicate.sinks import existing_sink
+from pgoutput_construct.spark._table_formats.sinks import existing_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

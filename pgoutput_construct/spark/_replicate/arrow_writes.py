@@ -41,15 +41,6 @@ from pgoutput_construct.spark._log_view.change_columns import POSITION
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
-from pgoutput_construct.spark._replicate.sink import (
-    TINY,
-    DeletesFile,
-    FilesUse,
-    NewFiles,
-    PresentFile,
-    Sink,
-    most_rows,
-)
 from pgoutput_construct.spark._replicate.small_tables import (
     MOST_BYTES,
     SmallTable,
@@ -59,10 +50,19 @@ from pgoutput_construct.spark._replicate.small_tables import (
     tables_lacking_rows,
 )
 from pgoutput_construct.spark._replicate.staging import StagedChanges, write_file
-from pgoutput_construct.spark._replicate.table_description import without_other_key
 from pgoutput_construct.spark._replicate.table_write import can_append
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing
+from pgoutput_construct.spark._table_formats.sink import (
+    TINY,
+    DeletesFile,
+    FilesUse,
+    NewFiles,
+    PresentFile,
+    Sink,
+    most_rows,
+)
+from pgoutput_construct.spark._table_formats.table_description import without_other_key
 
 _FILES: Final = 64
 """A table of more files, those of deletes included, is overwritten, so that readers need not open many."""

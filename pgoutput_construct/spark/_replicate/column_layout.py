@@ -29,8 +29,8 @@ from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._log_view.change_columns import POSITION, changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
-from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, STATE
 from pgoutput_construct.spark._state.equality import is_always_typed
+from pgoutput_construct.spark._table_formats.dataset_columns import DELETED_AT, STATE
 
 _UNTYPED: Final = "_untyped"
 _COPIED: Final = ("_commit_time", "_xid")

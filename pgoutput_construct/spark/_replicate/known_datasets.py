@@ -44,10 +44,10 @@ from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, latest_datasets
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
-from pgoutput_construct.spark._replicate.sink import Sink
-from pgoutput_construct.spark._replicate.table_description import undescribed
 from pgoutput_construct.spark._replicate.troubles import WaitingError
 from pgoutput_construct.spark._replicate.warehouse_reader import copy_missing, forget_missing
+from pgoutput_construct.spark._table_formats.sink import Sink
+from pgoutput_construct.spark._table_formats.table_description import undescribed
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
 

@@ -23,8 +23,8 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.spark._execution import reason_of
 from pgoutput_construct.spark._own_session import active_session, own_session
-from pgoutput_construct.spark._replicate.sink import Retention, Sink
-from pgoutput_construct.spark._replicate.sinks import existing_sink
+from pgoutput_construct.spark._table_formats.sink import Retention, Sink
+from pgoutput_construct.spark._table_formats.sinks import existing_sink
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
 

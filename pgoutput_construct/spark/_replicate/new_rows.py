@@ -30,8 +30,6 @@ from pgoutput_construct.spark._log_view.change_columns import POSITION, changes_
 from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
-from pgoutput_construct.spark._replicate.dataset_columns import Naming
-from pgoutput_construct.spark._replicate.sink import NewFiles, Sink
 from pgoutput_construct.spark._replicate.staging import (
     ChangeRequest,
     StagingTask,
@@ -45,6 +43,8 @@ from pgoutput_construct.spark._replicate.staging import (
 from pgoutput_construct.spark._source.segment_rows import decode_part, read_parts
 from pgoutput_construct.spark._state.change_survey import ADDED, ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import counted_changes_arrow, restore_copy_lsn_arrow
+from pgoutput_construct.spark._table_formats.dataset_columns import Naming
+from pgoutput_construct.spark._table_formats.sink import NewFiles, Sink
 
 _LEAST: Final = 10_000
 """Fewer rows are staged: those of Parquet (``Sink.few_rows``), whose small tables are written together, and"""

@@ -16,13 +16,13 @@ from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress
 from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT, ColumnLayout
 from pgoutput_construct.spark._replicate.column_rules import ColumnRules
-from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.maintenance import DEFAULT_RETENTION, MAINTAIN_EVERY, MaintenanceReport
-from pgoutput_construct.spark._replicate.sink import Retention, Sink, WriteOptions
-from pgoutput_construct.spark._replicate.sinks import open_sink, write_options_of
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
 from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
+from pgoutput_construct.spark._table_formats.dataset_columns import Naming
+from pgoutput_construct.spark._table_formats.sink import Retention, Sink, WriteOptions
+from pgoutput_construct.spark._table_formats.sinks import open_sink, write_options_of
 from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.wire import Lsn, Timestamp
 

@@ -33,8 +33,6 @@ from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, Chang
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
-from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT
-from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import (
     counted_changes_arrow,
@@ -43,6 +41,8 @@ from pgoutput_construct.spark._state.copy_visibility import (
 )
 from pgoutput_construct.spark._state.demands import OnMissing
 from pgoutput_construct.spark._state.row_replay import BOTH, Replay, ReplayResult
+from pgoutput_construct.spark._table_formats.dataset_columns import DELETED_AT
+from pgoutput_construct.spark._table_formats.sink import Sink
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 

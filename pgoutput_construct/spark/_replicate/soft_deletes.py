@@ -40,8 +40,6 @@ from pgoutput_construct.spark._log_view.change_columns import (
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
-from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, STATE, with_renamed_columns
-from pgoutput_construct.spark._replicate.sink import NetChanges, Sink
 from pgoutput_construct.spark._replicate.staging import StagedRows
 from pgoutput_construct.spark._replicate.table_history import END, intervals_after
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
@@ -49,6 +47,8 @@ from pgoutput_construct.spark._state.demands import NO_DEMAND, OnMissing, demand
 from pgoutput_construct.spark._state.equality import exact_key
 from pgoutput_construct.spark._state.schema_evolution import stored_rows
 from pgoutput_construct.spark._state.table_state import advance, row_columns
+from pgoutput_construct.spark._table_formats.dataset_columns import DELETED_AT, STATE, with_renamed_columns
+from pgoutput_construct.spark._table_formats.sink import NetChanges, Sink
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire import Timestamp
 from pgoutput_construct.wire.messages import Delete

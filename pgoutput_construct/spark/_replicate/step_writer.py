@@ -25,19 +25,19 @@ from pgoutput_construct.spark._replicate.new_rows import (
     least_new_rows,
     new_rows_summary,
 )
-from pgoutput_construct.spark._replicate.sink import Sink, most_rows
 from pgoutput_construct.spark._replicate.staging import (
     StagedChanges,
     StagedRows,
     TableMasks,
     staging,
 )
-from pgoutput_construct.spark._replicate.table_description import describe
 from pgoutput_construct.spark._replicate.table_history import record_history
 from pgoutput_construct.spark._replicate.table_write import appends_new_rows, write_new_rows, write_table
 from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing, report_missing
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing
+from pgoutput_construct.spark._table_formats.sink import Sink, most_rows
+from pgoutput_construct.spark._table_formats.table_description import describe
 
 
 @dataclass(frozen=True)

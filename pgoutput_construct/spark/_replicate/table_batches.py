@@ -52,13 +52,10 @@ from pgoutput_construct.spark._replicate.batch_plan import (
     latest_datasets,
     obsolete_datasets,
 )
-from pgoutput_construct.spark._replicate.dataset_columns import escape_log
 from pgoutput_construct.spark._replicate.known_datasets import KnownDatasets
 from pgoutput_construct.spark._replicate.replicate_options import ReplicateOptions
-from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.staging import TableMasks
 from pgoutput_construct.spark._replicate.step_writer import StepWriter
-from pgoutput_construct.spark._replicate.table_description import describe, has_other_comments
 from pgoutput_construct.spark._replicate.troubles import Troubles, WaitingError
 from pgoutput_construct.spark._replicate.warehouse_log import (
     Coverage,
@@ -71,6 +68,9 @@ from pgoutput_construct.spark._replicate.warehouse_log import (
     register_warehouse,
     release_tables,
 )
+from pgoutput_construct.spark._table_formats.dataset_columns import escape_log
+from pgoutput_construct.spark._table_formats.sink import Sink
+from pgoutput_construct.spark._table_formats.table_description import describe, has_other_comments
 from pgoutput_construct.wire import Lsn, Timestamp
 
 _LOG: Final = logging.getLogger("pgoutput_construct")

@@ -33,9 +33,6 @@ from pgoutput_construct.spark._log_view.change_columns import (
 from pgoutput_construct.spark._log_view.replicated_tables import Identity, Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
-from pgoutput_construct.spark._replicate.dataset_columns import HISTORY, ROW_KEY, with_renamed_columns
-from pgoutput_construct.spark._replicate.merge_statement import is_widened
-from pgoutput_construct.spark._replicate.sink import Sink, most_rows
 from pgoutput_construct.spark._replicate.staging import StagedRows
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
@@ -53,6 +50,9 @@ from pgoutput_construct.spark._state.schema_evolution import (
     with_shapes,
 )
 from pgoutput_construct.spark._state.table_state import ReplayPhase, check_demand
+from pgoutput_construct.spark._table_formats.dataset_columns import HISTORY, ROW_KEY, with_renamed_columns
+from pgoutput_construct.spark._table_formats.merge_statement import is_widened
+from pgoutput_construct.spark._table_formats.sink import Sink, most_rows
 from pgoutput_construct.stream.rows import SNAPSHOT
 
 

@@ -27,17 +27,17 @@ from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._own_session import session_settings
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
-from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.new_rows import NewRows
-from pgoutput_construct.spark._replicate.sink import FilesUse, NetChanges, Sink, most_rows
 from pgoutput_construct.spark._replicate.small_tables import SmallTable, tables_lacking_rows
 from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
 from pgoutput_construct.spark._replicate.staging import StagedRows
-from pgoutput_construct.spark._replicate.table_description import commented, comments_of, without_other_key
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
 from pgoutput_construct.spark._state.demands import OnMissing, demand_of
 from pgoutput_construct.spark._state.table_state import advance, net_changes
+from pgoutput_construct.spark._table_formats.dataset_columns import DELETED_AT, Naming
+from pgoutput_construct.spark._table_formats.sink import FilesUse, NetChanges, Sink, most_rows
+from pgoutput_construct.spark._table_formats.table_description import commented, comments_of, without_other_key
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 _FEWEST: Final = 2_000

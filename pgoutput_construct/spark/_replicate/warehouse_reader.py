@@ -10,8 +10,8 @@ from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
-from pgoutput_construct.spark._replicate.dataset_columns import unescape_references
-from pgoutput_construct.spark._replicate.sinks import existing_sink
+from pgoutput_construct.spark._table_formats.dataset_columns import unescape_references
+from pgoutput_construct.spark._table_formats.sinks import existing_sink
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
 

@@ -24,12 +24,12 @@ from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import shape_of
 from pgoutput_construct.spark._replicate.column_rules import without_columns
-from pgoutput_construct.spark._replicate.dataset_columns import unescape_references
-from pgoutput_construct.spark._replicate.sink import Sink
-from pgoutput_construct.spark._replicate.sinks import existing_sink
 from pgoutput_construct.spark._replicate.staging import masked_changes
 from pgoutput_construct.spark._replicate.warehouse_log import check_own
 from pgoutput_construct.spark._state.table_state import advance
+from pgoutput_construct.spark._table_formats.dataset_columns import unescape_references
+from pgoutput_construct.spark._table_formats.sink import Sink
+from pgoutput_construct.spark._table_formats.sinks import existing_sink
 from pgoutput_construct.spark._verify.part_checksums import TEXTS
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name

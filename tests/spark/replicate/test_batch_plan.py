@@ -20,7 +20,7 @@ from pgoutput_construct.lake._versions import Version, VersionShape, is_wider
 from pgoutput_construct.spark._replicate.batch_loop import _level_of_caller
 from pgoutput_construct.spark._replicate.batch_plan import aside_directory, obsolete_datasets
 from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES
-from pgoutput_construct.spark._replicate.merge_statement import is_widened
+from pgoutput_construct.spark._table_formats.merge_statement import is_widened
 from pgoutput_construct.spark.formats import FORMATS, format_settings
 from tests.spark.histories import table_of
 

@@ -13,8 +13,8 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.spark._replicate.sink import PartitionField
-from pgoutput_construct.spark._replicate.sinks import write_options_of
+from pgoutput_construct.spark._table_formats.sink import PartitionField
+from pgoutput_construct.spark._table_formats.sinks import write_options_of
 from tests.postgres.shop import Shop
 from tests.spark.replicate import table_readers
 from tools.environments import READERS, missing_environment, python_with

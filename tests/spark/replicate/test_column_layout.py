@@ -174,7 +174,7 @@ def test_merged_rows_that_do_not_exist(lake: Any, shop: Shop, into: str, tmp_pat
     shop.capture()
     replicate(lake, shop.directory, warehouse, into)
     rows = read_current(lake, warehouse, "t").where("id <> 7").toArrow()
-    from pgoutput_construct.spark._replicate.sinks import open_sink
+    from pgoutput_construct.spark._table_formats.sinks import open_sink
 
     sink = open_sink(into, Warehouse(warehouse))
     sink.prepare(lake)

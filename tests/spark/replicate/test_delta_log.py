@@ -15,7 +15,7 @@ from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import Retention, maintain, replicate
-from pgoutput_construct.spark._replicate.delta_sink import remove_expired_entries
+from pgoutput_construct.spark._table_formats.delta_sink import remove_expired_entries
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
 

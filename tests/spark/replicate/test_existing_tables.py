@@ -11,7 +11,7 @@ from pgoutput_construct.lake import read
 from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import read_current, replicate
-from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
+from pgoutput_construct.spark._table_formats.iceberg_sink import IcebergSink
 from tests.spark.logs import write_orders
 from tests.table_formats import SHORT_IN_PARQUET, SHORT_WITHOUT_DELTA
 

@@ -17,13 +17,14 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.spark import Retention, maintain, read_current, replicate
-from pgoutput_construct.spark._replicate import delta_sink, parquet_sink, read_history, table_write
+from pgoutput_construct.spark._replicate import read_history, table_write
 from pgoutput_construct.spark._replicate.arrow_writes import ProducedFiles
-from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable
-from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
-from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
-from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
-from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
+from pgoutput_construct.spark._table_formats import delta_sink, parquet_sink
+from pgoutput_construct.spark._table_formats.delta_files import PlainDeltaTable
+from pgoutput_construct.spark._table_formats.delta_sink import DeltaSink
+from pgoutput_construct.spark._table_formats.iceberg_files import IcebergTable
+from pgoutput_construct.spark._table_formats.iceberg_sink import IcebergSink
+from pgoutput_construct.spark._table_formats.parquet_sink import ParquetSink
 from tests.crashes import Moment, before, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal

@@ -13,10 +13,10 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.lake._notes import Unnoted, Warehouse
 from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._replicate import read_current, read_history, replicate
-from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.known_datasets import KnownDatasets
-from pgoutput_construct.spark._replicate.sink import Sink
-from pgoutput_construct.spark._replicate.sinks import open_sink
+from pgoutput_construct.spark._table_formats.iceberg_sink import IcebergSink
+from pgoutput_construct.spark._table_formats.sink import Sink
+from pgoutput_construct.spark._table_formats.sinks import open_sink
 from tests.crashes import Moment, before, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal

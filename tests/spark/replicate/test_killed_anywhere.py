@@ -26,7 +26,7 @@ from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.lake._parquet_parts import Parts
 from pgoutput_construct.spark._deferred_session import DeferredSession
 from pgoutput_construct.spark._replicate import replicate
-from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable
+from pgoutput_construct.spark._table_formats.delta_files import PlainDeltaTable
 from pgoutput_construct.spark.formats import _all_settings
 from tests.crashes import Killed
 from tests.postgres.shop import Shop

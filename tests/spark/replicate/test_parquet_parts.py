@@ -18,7 +18,7 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.spark import MaintenanceReport, Retention, maintain, read_current, replicate
 from pgoutput_construct.spark._replicate import read_history
-from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink, first_merged
+from pgoutput_construct.spark._table_formats.parquet_sink import ParquetSink, first_merged
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import ROUNDS, TABLES, check_equal
@@ -86,7 +86,7 @@ def test_changes_of_every_kind(spark: Any, shop: Shop, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_parts_that_add_up(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are put together, at last with the base; readers of those before have them for a while."""
-    monkeypatch.setattr("pgoutput_construct.spark._replicate.parquet_sink._PARTS", 4)
+    monkeypatch.setattr("pgoutput_construct.spark._table_formats.parquet_sink._PARTS", 4)
     warehouse, counts = tmp_path / "wh", list[int]()
     replicate(spark, shop.directory, warehouse, **IN_PARTS)
     for number in range(7):
@@ -160,10 +160,10 @@ def test_maintained_parts(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: p
     (warehouse / "public.piece" / "v1-rows-0123abcd").mkdir()
     names = {path.name for path in (warehouse / "public.piece").iterdir()}
     assert {"v7", "v7-deleted"} <= names and sum(name.startswith("v7-whole-") for name in names) == 1
-    monkeypatch.setattr("pgoutput_construct.spark._replicate.parquet_sink._SHARE_OF_MAINTENANCE", 1)
+    monkeypatch.setattr("pgoutput_construct.spark._table_formats.parquet_sink._SHARE_OF_MAINTENANCE", 1)
     (report,) = maintain(spark, warehouse, ["piece"])
     assert report.done == {"directories removed": 2}
-    monkeypatch.setattr("pgoutput_construct.spark._replicate.parquet_sink._NUMBERED", 0)
+    monkeypatch.setattr("pgoutput_construct.spark._table_formats.parquet_sink._NUMBERED", 0)
     _check(spark, shop, warehouse)
 
 

@@ -21,9 +21,9 @@ from pgoutput_construct.spark._replicate import (
     read_missing,
     replicate,
 )
-from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
-from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
-from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
+from pgoutput_construct.spark._table_formats.delta_sink import DeltaSink
+from pgoutput_construct.spark._table_formats.iceberg_sink import IcebergSink
+from pgoutput_construct.spark._table_formats.parquet_sink import ParquetSink
 from pgoutput_construct.wire import Lsn
 from tests.crashes import after, before, killed
 from tests.postgres.shop import Shop

@@ -17,16 +17,16 @@ from pgoutput_construct.lake._versions import Version, VersionShape
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import read_current, read_history, replicate
 from pgoutput_construct.spark._replicate import Batch
-from pgoutput_construct.spark._replicate.dataset_columns import Naming
-from pgoutput_construct.spark._replicate.delta_sink import CLAIM, DeltaSink
-from pgoutput_construct.spark._replicate.reserved_names import (
+from pgoutput_construct.spark._table_formats.dataset_columns import Naming
+from pgoutput_construct.spark._table_formats.delta_sink import CLAIM, DeltaSink
+from pgoutput_construct.spark._table_formats.reserved_names import (
     DELTA,
     DELTA_WITH_CHANGES,
     ICEBERG,
     PARQUET,
     ReservedNames,
 )
-from pgoutput_construct.spark._replicate.sink import WriteOptions
+from pgoutput_construct.spark._table_formats.sink import WriteOptions
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from pgoutput_construct.stream.identifiers import quote_identifier
 from tests.postgres.shop import Shop

@@ -19,8 +19,8 @@ from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import Batch, Retention, maintain, read_current, replicate
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
-from pgoutput_construct.spark._replicate.shared_tables import SharedDelta, SharedIceberg, SharedTables
-from pgoutput_construct.spark._replicate.sink import WriteOptions
+from pgoutput_construct.spark._table_formats.shared_tables import SharedDelta, SharedIceberg, SharedTables
+from pgoutput_construct.spark._table_formats.sink import WriteOptions
 from pgoutput_construct.spark._verify import verify
 from tests.crashes import Moment, after, before, killed
 from tests.postgres.shop import Shop

@@ -14,11 +14,11 @@ from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark import open_log, read_current, replicate
 from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import Table
-from pgoutput_construct.spark._replicate.dataset_columns import Naming
-from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedTable, stage, staging, staging_tasks
-from pgoutput_construct.spark._replicate.table_description import comments_of
 from pgoutput_construct.spark._source.task_plan import ReaderColumns
+from pgoutput_construct.spark._table_formats.dataset_columns import Naming
+from pgoutput_construct.spark._table_formats.delta_sink import DeltaSink
+from pgoutput_construct.spark._table_formats.table_description import comments_of
 from tests.spark.logs import log_options, write_log
 
 pytestmark = pytest.mark.spark

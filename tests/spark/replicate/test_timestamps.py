@@ -15,7 +15,7 @@ from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import maintain, open_log, replicate, write_tables
 from pgoutput_construct.spark._own_session import session_settings
-from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
+from pgoutput_construct.spark._table_formats.delta_sink import DeltaSink
 from tests.postgres.shop import Shop
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

@@ -10,7 +10,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate
-from pgoutput_construct.spark._replicate.merge_statement import MergeStatements
+from pgoutput_construct.spark._table_formats.merge_statement import MergeStatements
 from tests.crashes import Moment, before, killed
 from tests.postgres.shop import Shop
 from tests.spark.logs import log_options, write_log

@@ -13,9 +13,9 @@ import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.lake._notes import Moving, Warehouse
 from pgoutput_construct.spark import MaintenanceReport, Retention, maintain, read_current, replicate
-from pgoutput_construct.spark._replicate import iceberg_sink
-from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
-from pgoutput_construct.spark._replicate.sinks import open_sink
+from pgoutput_construct.spark._table_formats import iceberg_sink
+from pgoutput_construct.spark._table_formats.iceberg_sink import IcebergSink
+from pgoutput_construct.spark._table_formats.sinks import open_sink
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
 from tests.table_formats import SHORT_WITHOUT_DELTA

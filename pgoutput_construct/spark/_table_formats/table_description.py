@@ -26,10 +26,10 @@ from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._execution import reason_of
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import Table
-from pgoutput_construct.spark._replicate.dataset_columns import Naming
-from pgoutput_construct.spark._replicate.merge_statement import literal
-from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._state.equality import is_always_typed
+from pgoutput_construct.spark._table_formats.dataset_columns import Naming
+from pgoutput_construct.spark._table_formats.merge_statement import literal
+from pgoutput_construct.spark._table_formats.sink import Sink
 
 DESCRIBED: Final = "described"
 """Where a note has what its dataset was described with."""

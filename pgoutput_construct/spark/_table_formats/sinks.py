@@ -1,4 +1,4 @@
-"""The sinks by format; ``_replicate/__init__`` says how to add one."""
+"""The sinks by format; ``_table_formats/__init__`` says how to add one."""
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
@@ -6,12 +6,12 @@ from typing import Final
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.lake._notes import Progress, Warehouse
-from pgoutput_construct.spark._replicate.dataset_columns import Naming
-from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
-from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
-from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
-from pgoutput_construct.spark._replicate.shared_tables import SharedDelta, SharedIceberg
-from pgoutput_construct.spark._replicate.sink import DEFAULT_OPTIONS, PartitionField, Sink, WriteMode, WriteOptions
+from pgoutput_construct.spark._table_formats.dataset_columns import Naming
+from pgoutput_construct.spark._table_formats.delta_sink import DeltaSink
+from pgoutput_construct.spark._table_formats.iceberg_sink import IcebergSink
+from pgoutput_construct.spark._table_formats.parquet_sink import ParquetSink
+from pgoutput_construct.spark._table_formats.shared_tables import SharedDelta, SharedIceberg
+from pgoutput_construct.spark._table_formats.sink import DEFAULT_OPTIONS, PartitionField, Sink, WriteMode, WriteOptions
 from pgoutput_construct.stream.identifiers import normal_name
 
 _OURS: Final[Mapping[str, str]] = {

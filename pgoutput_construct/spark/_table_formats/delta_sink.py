@@ -24,28 +24,28 @@ from pgoutput_construct.spark._deferred_session import has_no_spark
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._own_session import session_settings, settings_of
 from pgoutput_construct.spark._parquet_file import codec_of
-from pgoutput_construct.spark._replicate.delta_files import (
+from pgoutput_construct.spark._table_formats.delta_files import (
     NTZ,
     DeltaCommit,
     PlainDeltaTable,
     commits_of,
     has_deltalake,
 )
-from pgoutput_construct.spark._replicate.existing_tables import (
+from pgoutput_construct.spark._table_formats.existing_tables import (
     ExistingTable,
     entries_of,
     existing_files,
     remove_entries,
     remove_replaced,
 )
-from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statements
-from pgoutput_construct.spark._replicate.reserved_names import (
+from pgoutput_construct.spark._table_formats.merge_statement import history_statement, merge_statements
+from pgoutput_construct.spark._table_formats.reserved_names import (
     CHANGE_COLUMNS,
     DELTA,
     DELTA_WITH_CHANGES,
     ReservedNames,
 )
-from pgoutput_construct.spark._replicate.sink import (
+from pgoutput_construct.spark._table_formats.sink import (
     DEFAULT_OPTIONS,
     PARTITIONS,
     FilesUse,
@@ -58,7 +58,7 @@ from pgoutput_construct.spark._replicate.sink import (
     WriteOptions,
     partition_fields,
 )
-from pgoutput_construct.spark._replicate.table_description import comment_statements
+from pgoutput_construct.spark._table_formats.table_description import comment_statements
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
 _MAPPING: Final = "delta.columnMapping."

@@ -41,22 +41,22 @@ from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import column
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._parquet_file import codec_of
-from pgoutput_construct.spark._replicate.dataset_columns import ROW_KEY
-from pgoutput_construct.spark._replicate.existing_tables import (
+from pgoutput_construct.spark._table_formats.dataset_columns import ROW_KEY
+from pgoutput_construct.spark._table_formats.existing_tables import (
     ExistingTable,
     entries_of,
     existing_files,
     remove_replaced,
 )
-from pgoutput_construct.spark._replicate.merge_statement import (
+from pgoutput_construct.spark._table_formats.merge_statement import (
     MergeExpressions,
     key_conditions,
     merge_expressions,
     target_columns,
     with_moved_values,
 )
-from pgoutput_construct.spark._replicate.reserved_names import PARQUET
-from pgoutput_construct.spark._replicate.sink import (
+from pgoutput_construct.spark._table_formats.reserved_names import PARQUET
+from pgoutput_construct.spark._table_formats.sink import (
     DEFAULT_OPTIONS,
     DeletesFile,
     FilesUse,

@@ -24,10 +24,10 @@ from pgoutput_construct.lake._versions import VersionShape, is_wider
 from pgoutput_construct.spark._execution import error_text
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import POSITION, column, merge_untyped, quoted, text_array
-from pgoutput_construct.spark._replicate.dataset_columns import ROW_KEY, Naming
-from pgoutput_construct.spark._replicate.sink import NetChanges
 from pgoutput_construct.spark._state.demands import Demand
 from pgoutput_construct.spark._state.equality import exact_key, is_always_typed, same_sql
+from pgoutput_construct.spark._table_formats.dataset_columns import ROW_KEY, Naming
+from pgoutput_construct.spark._table_formats.sink import NetChanges
 
 _SOURCE: Final = "pgoutput_net_changes"
 _THERE: Final = "pgoutput_changed_rows"

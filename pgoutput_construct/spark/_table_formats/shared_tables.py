@@ -35,11 +35,16 @@ from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
-from pgoutput_construct.spark._replicate.delta_sink import CLAIM, DeltaSink, mapped_names
-from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, entries_of
-from pgoutput_construct.spark._replicate.iceberg_sink import WAREHOUSE_PROPERTY, IcebergSink
-from pgoutput_construct.spark._replicate.merge_statement import MergeStatements, is_widened, literal, merge_statements
-from pgoutput_construct.spark._replicate.sink import FilesUse, NetChanges, NewFiles, Retention, Sink
+from pgoutput_construct.spark._table_formats.delta_sink import CLAIM, DeltaSink, mapped_names
+from pgoutput_construct.spark._table_formats.existing_tables import ExistingTable, entries_of
+from pgoutput_construct.spark._table_formats.iceberg_sink import WAREHOUSE_PROPERTY, IcebergSink
+from pgoutput_construct.spark._table_formats.merge_statement import (
+    MergeStatements,
+    is_widened,
+    literal,
+    merge_statements,
+)
+from pgoutput_construct.spark._table_formats.sink import FilesUse, NetChanges, NewFiles, Retention, Sink
 
 _DECIMAL: Final = re.compile(r"decimal128\((\d+, -?\d+)\)")
 _KINDS: Final = {"int16": "smallint", "int32": "int", "int64": "bigint", "float": "float", "double": "double"}

@@ -23,11 +23,11 @@ from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import POSITION
 from pgoutput_construct.spark._own_session import session_settings
-from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
-from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, link_folder, refusal
-from pgoutput_construct.spark._replicate.reserved_names import ReservedNames
 from pgoutput_construct.spark._state.change_survey import KeyBounds
 from pgoutput_construct.spark._state.demands import Demand
+from pgoutput_construct.spark._table_formats.dataset_columns import DELETED_AT, Naming
+from pgoutput_construct.spark._table_formats.existing_tables import ExistingTable, link_folder, refusal
+from pgoutput_construct.spark._table_formats.reserved_names import ReservedNames
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
 _PARTITION: Final = re.compile(

@@ -24,21 +24,21 @@ from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
-from pgoutput_construct.spark._replicate.existing_tables import (
+from pgoutput_construct.spark._table_formats.existing_tables import (
     ExistingTable,
     entries_of,
     existing_files,
     remove_replaced,
 )
-from pgoutput_construct.spark._replicate.iceberg_files import DELETES, IcebergTable
-from pgoutput_construct.spark._replicate.merge_statement import (
+from pgoutput_construct.spark._table_formats.iceberg_files import DELETES, IcebergTable
+from pgoutput_construct.spark._table_formats.merge_statement import (
     MergeStatements,
     history_statement,
     literal,
     merge_statements,
 )
-from pgoutput_construct.spark._replicate.reserved_names import ICEBERG
-from pgoutput_construct.spark._replicate.sink import (
+from pgoutput_construct.spark._table_formats.reserved_names import ICEBERG
+from pgoutput_construct.spark._table_formats.sink import (
     DEFAULT_OPTIONS,
     MOST_ROWS,
     PARTITIONS,
@@ -55,7 +55,7 @@ from pgoutput_construct.spark._replicate.sink import (
     WriteOptions,
     partition_fields,
 )
-from pgoutput_construct.spark._replicate.table_description import comment_statements
+from pgoutput_construct.spark._table_formats.table_description import comment_statements
 
 _PROPERTY: Final = "pgoutput.version"
 WAREHOUSE_PROPERTY: Final = "pgoutput.warehouse"

@@ -11,8 +11,8 @@ from typing import Final
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.lake._notes import Dataset
-from pgoutput_construct.spark._replicate.column_rules import ColumnName
-from pgoutput_construct.spark._replicate.dataset_columns import Naming
+from pgoutput_construct.spark._table_formats.dataset_columns import Naming
+from pgoutput_construct.stream.identifiers import quote_identifier
 
 _LIST: Final = "list<"
 """How the types of arrays begin in a version."""
@@ -70,7 +70,10 @@ class ReservedNames:
         }
         parts |= {naming.added_name(name): _PARTS[name] for name in naming.added if name in _PARTS}
         for name, reason in self.refusals([*own, *map(naming.added_name, naming.added)], parts):
-            column, resync = ColumnName(table, name), f", with --resync {table} (resync=)" if has_table else ""
+            column, resync = (
+                f"{table}.{quote_identifier(name)}",
+                f", with --resync {table} (resync=)" if has_table else "",
+            )
             exclude = "" if name in keys else f" or exclude it (--exclude-columns '{column}', exclude_columns=)"
             remedy = (
                 f"warehouse (--rename-column '{column}=NAME', rename_columns=){exclude}{resync}, rename it at the "

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.spark._replicate.sink import FilesUse
-from pgoutput_construct.spark._replicate.table_description import TABLE
+from pgoutput_construct.spark._table_formats.sink import FilesUse
+from pgoutput_construct.spark._table_formats.table_description import TABLE
 
 NTZ: Final = "timestampNtz"
 """The feature that columns of timestamps without time zone need."""

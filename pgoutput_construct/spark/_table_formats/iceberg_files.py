@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from pgoutput_construct.spark._log_view.change_columns import quoted
 from pgoutput_construct.spark._own_session import java_map
-from pgoutput_construct.spark._replicate.sink import PresentFile
+from pgoutput_construct.spark._table_formats.sink import PresentFile
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 """The metadata of a field of Arrow by which Parquet's writer gives a column its ID."""
