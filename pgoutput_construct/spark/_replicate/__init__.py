@@ -4,10 +4,11 @@ In come a log and the address of a warehouse; out go datasets, one for each tabl
 
 ``replicate_options`` says what ``replicate`` is to do; ``batch_loop`` does it, batch by batch, once or following a log.
 ``table_batches`` brings every table to the end of one batch, exactly once: the theory stands there. ``batch_plan`` says
-what is to be done for each table, and in which groups; ``step_writer`` has each group done, in the cheapest of these
-ways: ``staging`` reads the log once for all of them, but for ``new_rows``, which need not be staged; ``arrow_writes``
-writes small tables, and few changes of larger ones, as ``small_tables`` says, without a job of Spark for each;
-``table_write`` appends, merges or writes a table as a whole; ``table_history`` records every row that it had. How a
+what is to be done for each table, and in which groups; ``step_writer`` has each group done, in the cheapest way that
+can be, which ``write_ways`` says: ``staging`` reads the log once for all of them, but for ``new_rows``, which need not
+be staged; ``arrow_writes`` writes small tables, and few changes of larger ones, as ``small_tables`` says, without a job
+of Spark for each; ``table_write`` appends, merges or writes a table as a whole; ``table_history`` records every row
+that it had. How a
 format stores what these ways make is the room ``_table_formats``. ``dataset_names`` says what datasets are called;
 ``column_rules`` leaves columns out or masks them (``column_masks``), before anything else sees them; ``column_layout``
 chooses the columns that tables have in addition to their own, and ``soft_deletes`` writes tables whose deleted rows

@@ -21,7 +21,7 @@ row: then the table is overwritten.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
@@ -50,7 +50,7 @@ from pgoutput_construct.spark._replicate.small_tables import (
     tables_lacking_rows,
 )
 from pgoutput_construct.spark._replicate.staging import StagedChanges, write_file
-from pgoutput_construct.spark._replicate.table_write import can_append
+from pgoutput_construct.spark._replicate.write_ways import can_append
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing
 from pgoutput_construct.spark._table_formats.sink import (
@@ -193,7 +193,7 @@ def _prepared(
         uses.append(FilesUse.OVERWRITE)
     if uses and not dataset.is_history:
         before = without_other_key(spark, sink, before, log.table(step.table))
-        dataset = replace(dataset, details=before.details)
+        dataset = step.continuing(before).dataset
     for use in uses:
         files = sink.new_files(spark, dataset, table.stored_schema, before, use)
         if files is not None:

@@ -101,6 +101,10 @@ class TableStep:
         """The dataset whose rows changes are applied to; None where it is written as a whole."""
         return self.before if self.mode is UpdateMode.CHANGED else None
 
+    def continuing(self, before: Dataset) -> "TableStep":
+        """Return the step after something else than rows of the dataset before has changed."""
+        return replace(self, before=before, dataset=replace(self.dataset, details=before.details))
+
 
 @dataclass(frozen=True)
 class BatchPlanner:

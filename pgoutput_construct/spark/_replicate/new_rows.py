@@ -25,11 +25,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._execution import plain_errors, run_tasks, task_rows
+from pgoutput_construct.spark._log_view.added_columns import MARK
 from pgoutput_construct.spark._log_view.change_columns import POSITION, changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
+from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.staging import (
     ChangeRequest,
     StagingTask,
@@ -44,27 +47,14 @@ from pgoutput_construct.spark._source.segment_rows import decode_part, read_part
 from pgoutput_construct.spark._state.change_survey import ADDED, ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import counted_changes_arrow, restore_copy_lsn_arrow
 from pgoutput_construct.spark._table_formats.dataset_columns import Naming
-from pgoutput_construct.spark._table_formats.sink import NewFiles, Sink
+from pgoutput_construct.spark._table_formats.sink import FilesUse, NewFiles, Sink, most_rows
+from pgoutput_construct.spark._table_formats.table_description import commented, comments_of
 
-_LEAST: Final = 10_000
-"""Fewer rows are staged: those of Parquet (``Sink.few_rows``), whose small tables are written together, and"""
-_TABLES: Final = 32
-"""those of more tables than that, since each would read the segments of the log again."""
 _WRITTEN: Final = pa.schema({"file": pa.string(), "bytes": pa.int64()})
 
 
 class StagingNeededError(ChangeLogError):
     """Changes that are not all new rows: nothing was written, and they can be staged."""
-
-
-def least_new_rows(sink: Sink, tables: int) -> int:
-    """Return how many new rows of a table at least are written by the tasks that decode them.
-
-    Args:
-        sink: What writes the format.
-        tables: The number of tables in the batch.
-    """
-    return _LEAST if sink.few_rows is None or tables > _TABLES else 1
 
 
 def new_rows_summary(count: int) -> ChangeSummary:
@@ -135,6 +125,32 @@ class NewRows:
                     self.store.delete(_file_name(prefix, task))
             raise
         return {row["file"]: row["bytes"] for row in written}
+
+
+def write_new_rows(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, rows: NewRows) -> Dataset:
+    """Append new rows to a dataset, or make it of them; return it. For steps of which ``appends_new_rows`` says True.
+
+    Raises:
+        StagingNeededError: There are other changes than new rows; nothing was written.
+        ChangeLogError: Rows cannot be decoded.
+    """
+    naming, before = sink.naming_of(step.dataset), step.continued
+    is_marked = any(name.startswith(MARK) for name in rows.rule.schema.names)  # their texts name other columns
+    files = None
+    if not is_marked:
+        use = FilesUse.REPLACE if before is None else FilesUse.APPEND
+        files = sink.new_files(spark, step.dataset, rows.schema_of(naming), step.replaced, use)
+    written = {} if files is None else rows.write(spark, files, naming)
+    if files is not None and written:
+        done = files.commit(written)
+    elif before is None:
+        comments = comments_of(sink, log.table(step.table), naming)
+        frame = commented(naming.for_dataset(rows.frame(spark)), comments)
+        done = sink.replace(spark, step.dataset, frame, step.replaced)
+    else:
+        done = sink.append(spark, step.dataset, naming.for_dataset(rows.frame(spark)))
+    added = rows.summary.changes
+    return sink.with_most_rows(done, added if before is None else most_rows(before, added))
 
 
 def _without_heap(task: StagingTask) -> StagingTask:

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.columnar import UNTYPED
-from pgoutput_construct.spark._log_view.added_columns import MARK
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE_ALL,
     CHANGED,
@@ -29,10 +28,11 @@ from pgoutput_construct.spark._log_view.change_columns import (
     TURN,
     changes_schema,
 )
-from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, ChangePosition, Table
+from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, ChangePosition
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
-from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
+from pgoutput_construct.spark._replicate.batch_plan import TableStep
+from pgoutput_construct.spark._replicate.write_ways import is_simple
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import (
     counted_changes_arrow,
@@ -41,15 +41,12 @@ from pgoutput_construct.spark._state.copy_visibility import (
 )
 from pgoutput_construct.spark._state.demands import OnMissing
 from pgoutput_construct.spark._state.row_replay import BOTH, Replay, ReplayResult
-from pgoutput_construct.spark._table_formats.dataset_columns import DELETED_AT
 from pgoutput_construct.spark._table_formats.sink import Sink
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 """The metadata of a column that has an ID: under the same name, another column may have been in older files."""
-_CHANGES: Final = 50_000
-"""The most changes of a table that a task takes; more are worth a job of their own."""
 _BYTES: Final = 1 << 22
 """The most bytes of the files of its changes."""
 _ROWS: Final = 1 << 18
@@ -238,7 +235,7 @@ class SmallTable:
             lacking: The OIDs of tables of which the log may lack rows (``tables_lacking_rows``).
         """
         table, naming = log.table(step.table), sink.naming_of(step.dataset)
-        if not _is_simple(log, step, table, summary):
+        if not is_simple(log, step, summary):
             return None
         unsent = tuple(name for name in table.current if name in summary.unsent)
         keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
@@ -411,44 +408,3 @@ def tables_lacking_rows(log: OpenLog, on_missing: OnMissing) -> set[int]:
     Where such rows are to be reported, Spark finds them.
     """
     return {lack.relation_oid for lack in log.lacks} if on_missing == "error" else set()
-
-
-def _is_simple(log: OpenLog, step: TableStep, table: Table, summary: ChangeSummary) -> bool:
-    """Return whether few rows changed, all told apart by one identity, and nothing else did."""
-    return (
-        not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
-        and summary.changes <= _CHANGES
-        and DELETED_AT not in (step.dataset.version.shape.added or ())
-        and _has_one_identity(step, table)
-        and _is_same(step)
-        and not any(name.startswith(MARK) for name in table.columns.names if name not in table.copied)
-        and (step.mode is UpdateMode.CHANGED or log.is_retained(table))
-    )
-
-
-def _has_one_identity(step: TableStep, table: Table) -> bool:
-    """Return whether all changes since the rows before, or all in the log, tell rows apart by one identity.
-
-    By the full row they do while the table has no other columns.
-    """
-    since = None if step.continued is None else step.continued.version.last
-    mine = [each for each in table.identities if since is None or each.last > since]
-    known = {(each.replica_identity, each.key_columns) for each in mine}
-    named = table.columns.names if table.base is None else table.base.columns
-    is_full = table.replica_identity == RelationReplicaIdentity.FULL
-    own = {frozenset(named), *(columns for _, columns in table.shapes)}
-    return (
-        (bool(table.key_columns) or is_full)
-        and known <= {(table.replica_identity, table.key_columns)}
-        and {*table.key_columns} <= {*named}
-        and (not is_full or own == {frozenset(table.current)})
-    )
-
-
-def _is_same(step: TableStep) -> bool:
-    """Return whether rows before, if they count, are described as those to come."""
-    if step.continued is None:
-        return True
-    one, other = step.continued.version.shape, step.dataset.version.shape
-    is_described = (one.columns, one.current) == (other.columns, other.current)
-    return is_described and (one.key_columns, one.replica_identity) == (other.key_columns, other.replica_identity)

@@ -6,7 +6,7 @@ deleted, has its last values, and the position of the change that deleted it. A 
 that gives a row another key deletes the one with its former key. A row that is inserted again under its key replaces
 the deleted one. These rows are merged into the table by their key (``_merged``), and nothing is ever deleted there.
 
-Where that cannot be done, the table is written as a whole (``_written``): the present rows as any other table has them
+Where that cannot be done, the table is written as a whole (``_whole``): the present rows as any other table has them
 (``table_state.advance``), the rows that ended, and the deleted rows from before. So is a table that is written from
 scratch, because it was altered or copied again: its deleted rows stay, and rows that have disappeared without a change
 in the log are deleted as of the last commit.
@@ -16,16 +16,16 @@ none. After another copy of such a table, deleted rows stay whose deletion the c
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.lake._directories import STAGED
 from pgoutput_construct.lake._notes import Dataset
+from pgoutput_construct.spark._deferred_session import NEEDED_BY
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import (
     INSERT,
@@ -38,17 +38,15 @@ from pgoutput_construct.spark._log_view.change_columns import (
     text_array,
 )
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
-from pgoutput_construct.spark._open_log import OpenLog
-from pgoutput_construct.spark._replicate.batch_plan import TableStep
-from pgoutput_construct.spark._replicate.staging import StagedRows
 from pgoutput_construct.spark._replicate.table_history import END, intervals_after
+from pgoutput_construct.spark._replicate.table_write import TableWrite, WrittenTable
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
-from pgoutput_construct.spark._state.demands import NO_DEMAND, OnMissing, demand_of
+from pgoutput_construct.spark._state.demands import NO_DEMAND, demand_of
 from pgoutput_construct.spark._state.equality import exact_key
 from pgoutput_construct.spark._state.schema_evolution import stored_rows
-from pgoutput_construct.spark._state.table_state import advance, row_columns
-from pgoutput_construct.spark._table_formats.dataset_columns import DELETED_AT, STATE, with_renamed_columns
-from pgoutput_construct.spark._table_formats.sink import NetChanges, Sink
+from pgoutput_construct.spark._state.table_state import row_columns
+from pgoutput_construct.spark._table_formats.dataset_columns import DELETED_AT, STATE, is_soft, with_renamed_columns
+from pgoutput_construct.spark._table_formats.sink import NetChanges
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire import Timestamp
 from pgoutput_construct.wire.messages import Delete
@@ -61,36 +59,24 @@ _FOLDER: Final = ".soft"
 """The suffix of the directory of changed rows, after that of the table."""
 
 
-def is_soft(dataset: Dataset) -> bool:
-    """Return whether the deleted rows of a table stay."""
-    return DELETED_AT in (dataset.version.shape.added or ())
+class SoftWrite(TableWrite):
+    """A table whose deleted rows stay, and the changes that come into it."""
 
-
-@dataclass(frozen=True)
-class SoftWrite:
-    """One table, and what a batch does to it."""
-
-    log: OpenLog
-    spark: SparkSession
-    sink: Sink
-    step: TableStep
-    changes: StagedRows
-    """The changes since the rows before; without these, all that the log has of the table."""
-    before: Dataset | None
-    """The dataset that the changes apply to; None to write the table from scratch."""
-    on_missing: OnMissing
-
-    @property
-    def table(self) -> Table:
-        """The table, under the names of replays."""
-        return self.log.table(self.step.table)
+    def run(self) -> WrittenTable:
+        """Bring the changes into the dataset, in the first way that can be."""
+        NEEDED_BY.set(f"{self.step.table} (its deleted rows stay)")
+        return super().run()
 
     @property
     def is_keyed(self) -> bool:
         """Whether the table has a key that tells its rows apart."""
         return bool(self.table.key_columns) and self.table.replica_identity != RelationReplicaIdentity.FULL
 
-    def merged(self, before: Dataset) -> Dataset:
+    def _appended(self, before: Dataset) -> Dataset | None:
+        rows = self.inserted_rows().withColumn(DELETED_AT, F.lit(None).cast("timestamp"))
+        return self.sink.append(self.spark, self.step.dataset, self.naming.for_dataset(rows))
+
+    def _merged(self, before: Dataset) -> Dataset | None:
         """Merge the rows that changes touched, by their key; return the dataset.
 
         They are stored first: Iceberg merges no rows that are made of those in the table (``IcebergSink.record``).
@@ -109,28 +95,22 @@ class SoftWrite:
         rows.write.mode("overwrite").parquet(path)
         found = self.spark.read.schema(rows.schema).parquet(plain_path(path))
         bounds = {} if summary.untyped else summary.bounds
-        naming = self.sink.naming_of(self.step.dataset)
-        merged = NetChanges(found, 2 * summary.changes, (), False, bounds, naming, NO_DEMAND, False)
+        merged = NetChanges(found, 2 * summary.changes, (), False, bounds, self.naming, NO_DEMAND, False)
         return self.sink.merge(self.spark, self.step.dataset, merged)
 
-    def written(self) -> Dataset:
+    def _whole(self, before: Dataset | None, reason: str) -> Dataset:
         """Write the table as a whole; return the dataset."""
-        table = self.table
-        live = None if self.before is None else self.sink.read_for_replay(self.spark, self.before)
-        if live is None:
-            self.log.check_retained(table)
-        summary, is_whole = self.changes.summary, self.log.is_whole(table)
-        present = advance(live, self.changes.rows, table, self.on_missing, summary=summary, is_whole=is_whole)
+        table, live = self.table, None if before is None else self.sink.read_for_replay(self.spark, before)
+        present = self.advanced_rows(live)
         names = [*table.current, *STATE]
         rows = [present.select(*map(column, names)).withColumn(DELETED_AT, F.lit(None).cast("timestamp"))]
         ended = self._intervals(live).where(F.col("_ended_by").isNotNull())
         is_deleted = F.col("_ended_by").isin(list(_DELETING))
         rows.append(self._last_rows(ended) if self.is_keyed else self._rows(ended.where(is_deleted)))
-        if (earlier := self._earlier_rows()) is not None:
+        if (earlier := self._earlier_rows(before)) is not None:
             rows.append(earlier)
         found = self._without_replaced(rows) if self.is_keyed else reduce(DataFrame.unionByName, rows)
-        named = self.sink.naming_of(self.step.dataset).for_dataset(found)
-        return self.sink.replace(self.spark, self.step.dataset, named, self.step.replaced)
+        return self.sink.replace(self.spark, self.step.dataset, self.naming.for_dataset(found), self.step.replaced)
 
     def _intervals(self, live: DataFrame | None) -> DataFrame:
         """Return the rows that come and end by the changes."""
@@ -177,8 +157,12 @@ class SoftWrite:
         kinds = {name: rows.schema[name].dataType for name in self.table.key_columns}
         return [*exact_key(NEW.value, kinds), text_array([NEW.text(name) for name in kinds])]
 
-    def _earlier_rows(self) -> DataFrame | None:
-        """Return the deleted rows from before, and those that have disappeared; None for none."""
+    def _earlier_rows(self, continued: Dataset | None) -> DataFrame | None:
+        """Return the deleted rows from before, and those that have disappeared; None for none.
+
+        Args:
+            continued: The dataset that the changes apply to; None where the table is written from scratch.
+        """
         before, table = self.step.before, self.table
         if before is None or not is_soft(before):
             return None
@@ -190,7 +174,7 @@ class SoftWrite:
         rows = restore_copy_lsn(rows, table)
         chosen = rows.select(*row_columns(table.current), DELETED_AT)
         is_deleted = F.col(DELETED_AT).isNotNull()
-        if self.before is not None:
+        if continued is not None:
             return chosen.where(is_deleted)
         if self.is_keyed:
             return chosen.withColumn(DELETED_AT, F.coalesce(DELETED_AT, self._last_commit_time()))

@@ -1,8 +1,8 @@
 """The steps of a batch, as they are written: a group of tables at a time, several at the same time.
 
-Of the ways to bring a table up to date, the cheapest that can be is taken: rows that are new are written by the tasks
-that decode them (``new_rows``), small tables in Arrow (``arrow_writes``), others from staged changes, each in a session
-of its own (``table_write``, ``table_history``).
+Of the ways to bring a table up to date (``write_ways``), the cheapest that can be is taken: rows that are new are
+written by the tasks that decode them (``new_rows``), small tables in Arrow (``arrow_writes``), others from staged
+changes, each in a session of its own (``table_write``, ``soft_deletes``, ``table_history``).
 """
 
 import time
@@ -22,9 +22,10 @@ from pgoutput_construct.spark._replicate.batch_plan import Reporter, TableStep, 
 from pgoutput_construct.spark._replicate.new_rows import (
     NewRows,
     StagingNeededError,
-    least_new_rows,
     new_rows_summary,
+    write_new_rows,
 )
+from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite
 from pgoutput_construct.spark._replicate.staging import (
     StagedChanges,
     StagedRows,
@@ -32,12 +33,14 @@ from pgoutput_construct.spark._replicate.staging import (
     staging,
 )
 from pgoutput_construct.spark._replicate.table_history import record_history
-from pgoutput_construct.spark._replicate.table_write import appends_new_rows, write_new_rows, write_table
+from pgoutput_construct.spark._replicate.table_write import TableWrite
 from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing, report_missing
+from pgoutput_construct.spark._replicate.write_ways import appends_new_rows, least_new_rows
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing
+from pgoutput_construct.spark._table_formats.dataset_columns import is_soft
 from pgoutput_construct.spark._table_formats.sink import Sink, most_rows
-from pgoutput_construct.spark._table_formats.table_description import describe
+from pgoutput_construct.spark._table_formats.table_description import describe, without_other_key
 
 
 @dataclass(frozen=True)
@@ -155,20 +158,20 @@ class StepWriter:
 
     def _written(self, spark: SparkSession, step: TableStep, changes: StagedRows | NewRows) -> Dataset:
         """Write a table, or its history, as it is now; return its dataset."""
-        before, sink = step.continued, self.sink
+        before, sink, table = step.continued, self.sink, self.log.table(step.table)
         self._forget_missing(step)
-        if isinstance(changes, NewRows):
-            new = write_new_rows(self.log, spark, sink, step, changes)
-            return describe(spark, sink, new, self.log.table(step.table))
-        if step.dataset.is_history:
+        if step.dataset.is_history and isinstance(changes, StagedRows):
             return record_history(self.log, spark, sink, step, changes)
+        if before is not None:
+            step = step.continuing(without_other_key(spark, sink, before, table))
+        if isinstance(changes, NewRows):
+            return describe(spark, sink, write_new_rows(self.log, spark, sink, step, changes), table)
         if self.on_missing == "report":
             there = None if before is None else sink.read_for_replay(spark, before)
-            if found := report_missing(
-                self.sink.warehouse, step, self.log.missing_rows(step.table, changes.rows, there)
-            ):
+            if found := report_missing(sink.warehouse, step, self.log.missing_rows(step.table, changes.rows, there)):
                 self.missing[step.table] = found
-        written = write_table(self.log, spark, sink, step, changes, before, self.on_missing)
+        kind = SoftWrite if is_soft(step.dataset) else TableWrite
+        written = kind(self.log, spark, sink, step, changes, self.on_missing).run()
         if written.reason:
             self.reasons[step.table] = written.reason
-        return describe(spark, sink, written.dataset, self.log.table(step.table))
+        return describe(spark, sink, written.dataset, table)

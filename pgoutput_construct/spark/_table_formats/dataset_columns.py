@@ -8,6 +8,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.added_columns import (
     MARK,
@@ -40,6 +41,11 @@ STATE: Final = ("_untyped", "_commit_lsn", "_seq")
 """The columns that tables have in addition to their own, unless they are chosen."""
 _NAMING: Final = ("_untyped", "_unchanged")
 """The added columns that name others."""
+
+
+def is_soft(dataset: Dataset) -> bool:
+    """Return whether the deleted rows of a table stay."""
+    return DELETED_AT in (dataset.version.shape.added or ())
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,8 @@ import random
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
@@ -19,6 +17,7 @@ from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.spark import Retention, maintain, read_current, replicate
 from pgoutput_construct.spark._replicate import read_history, table_write
 from pgoutput_construct.spark._replicate.arrow_writes import ProducedFiles
+from pgoutput_construct.spark._replicate.table_write import TableWrite
 from pgoutput_construct.spark._table_formats import delta_sink, parquet_sink
 from pgoutput_construct.spark._table_formats.delta_files import PlainDeltaTable
 from pgoutput_construct.spark._table_formats.delta_sink import DeltaSink
@@ -121,21 +120,15 @@ def test_files_that_have_other_columns(
     assert len(overwritten) >= 3
 
 
-def test_rows_that_the_driver_cannot_take(spark: Any, tmp_path: Path) -> None:
+def test_rows_that_the_driver_cannot_take(spark: Any) -> None:
     """More bytes than it takes are merged; any other error of reading them is that of the table."""
-    sink: Any = DeltaSink(Warehouse(tmp_path))
-    step: Any = SimpleNamespace(dataset=None)
-    schema, changes = pa.schema({"v": pa.string()}), pa.table({"v": ["a"]})
-    few: Any = SimpleNamespace(schema=schema, stored_schema=schema, read_changes=lambda _: changes)
-    sink.new_files = lambda *_: None
     conf, limit = spark.sparkContext._jsc.sc().conf(), "spark.driver.maxResultSize"
     before = conf.get(limit, "1g")
     try:
         conf.set(limit, "1m")
         for value, expected in (("repeat('x', 1 << 21)", nullcontext()), ("raise_error('damaged')", DAMAGED)):
-            sink.read_for_replay = lambda spark, _, value=value: spark.range(1).selectExpr(f"{value} AS v")
             with expected:
-                assert table_write._overwritten(spark, sink, step, step.dataset, few) is None
+                assert table_write._rows_in_driver(spark.range(1).selectExpr(f"{value} AS v"), ["v"]) is None
     finally:
         conf.set(limit, before)
 
@@ -190,14 +183,14 @@ def test_more_rows(
         "INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 500) i",
     )
     shop.capture(snapshot=True)
-    warehouse, merged = tmp_path / "wh", table_write._net_of_step
+    warehouse, merged = tmp_path / "wh", TableWrite._merged
     merges = list[str]()
 
-    def counted(log: Any, table: str, *arguments: Any) -> Any:
-        merges.append(table)
-        return merged(log, table, *arguments)
+    def counted(write: TableWrite, before: Dataset) -> Any:
+        merges.append(write.step.table)
+        return merged(write, before)
 
-    monkeypatch.setattr(table_write, "_net_of_step", counted)
+    monkeypatch.setattr(TableWrite, "_merged", counted)
     for statement in ("SELECT", "INSERT INTO t SELECT i, 'x' FROM generate_series(501, 520) i", "UPDATE t SET v = 'y'"):
         shop.execute(statement if statement != "UPDATE t SET v = 'y'" else f"{statement} WHERE id IN (7, 510)")
         shop.capture()
