@@ -1,13 +1,15 @@
 """An embedded PostgreSQL server, configured for logical decoding, which is removed with its data at the end."""
 
+import fcntl
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 import warnings
 import weakref
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -70,7 +72,10 @@ class EmbeddedServer:
         self.settings = {**DEFAULT_SETTINGS, **(settings or {})}
         self.data_directory = Path(tempfile.mkdtemp(prefix=f"pg{version}-", dir=directory)).resolve()
         carried = version if programs is None else VERSIONS[-1]
-        self._server = package.get_server(self.data_directory, cleanup_mode=None, start=False, postgres_version=carried)
+        with _alone():
+            self._server = package.get_server(
+                self.data_directory, cleanup_mode=None, start=False, postgres_version=carried
+            )
         if programs is not None:
             self._server.bin_path = programs
         self._discard = weakref.finalize(self, _discard, self._server, self.data_directory, os.getpid())
@@ -100,7 +105,10 @@ class EmbeddedServer:
     def start(self) -> None:
         """Start the server; the first time, initialize its data directory."""
         if not (self.data_directory / "PG_VERSION").exists():
-            self._server.ensure_pgdata_inited()
+            try:
+                self._server.ensure_pgdata_inited()
+            except subprocess.CalledProcessError as error:
+                raise ServerError(f"PostgreSQL {self.version} could not be initialized: {error}") from error
             with (self.data_directory / "postgresql.conf").open("a", encoding="utf-8") as conf:
                 conf.writelines(f"{name} = '{_quoted(value)}'\n" for name, value in self.settings.items())
         try:
@@ -140,6 +148,21 @@ class EmbeddedServer:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Have other processes of the machine wait until the block has run.
+
+    PostgreSQL does not run as root: for root, the package creates a system user for it, where there is none. Two
+    processes that do so at the same time have a user with two numbers, and no server starts.
+    """
+    descriptor = os.open("/etc", os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _import_package() -> Any:

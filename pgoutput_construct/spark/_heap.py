@@ -125,4 +125,6 @@ class Heap(NamedTuple):
 
 def shown_bytes(size: int) -> str:
     """Return a number of bytes for people."""
-    return f"{size / (1 << 30):.1f} GB" if size >= 1 << 30 else f"{size >> 20} MB"
+    if size >= 1 << 30:
+        return f"{size / (1 << 30):.1f} GB"
+    return f"{size >> 20} MB" if size >= 1 << 20 else f"{size >> 10} kB"

@@ -226,11 +226,6 @@ _JAVA_OPTIONS: Final = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTI
 _CONFIGURATION: Final = ("spark-defaults.conf", "spark-env.sh")
 """the files, of a process whose Spark has settings that are not given here."""
 _NAME: Final = "pgoutput_construct"
-_LIMITS: Final = (
-    "without it, tables in a local warehouse are written that have up to 4 MB in Parquet, and 16 MB in Delta Lake with "
-    "deltalake installed (a history of 1 MB), up to 50,000 changes in a batch, a replica identity, the columns that "
-    "they had, no soft deletes, and no options of their format"
-)
 
 
 def spark_session(
@@ -287,7 +282,7 @@ def deferred_session(
     def start() -> SparkSession:
         what = NEEDED_BY.get()
         if not has_java():
-            raise PgoutputError(f"{what or 'this'} needs Spark: {_LIMITS}. {JAVA}")
+            raise PgoutputError(f"{what or 'this'} needs Spark. {JAVA}")
         announce(what)
         return _started(chosen, _NAME, warehouse)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.spark._log_view.change_columns import changes_schema
@@ -15,6 +16,7 @@ from pgoutput_construct.spark._replicate.small_tables import (
     advanced_rows,
     rows_schema,
 )
+from pgoutput_construct.spark._replicate.write_ways import SparkNeededError
 from pgoutput_construct.spark._table_formats.sink import FilesUse, PresentFile
 
 COLUMNS = pa.schema([("id", pa.int32()), ("big", pa.string())])
@@ -36,17 +38,19 @@ def test_an_update_that_names_the_key_that_it_keeps() -> None:
     """It is one change, as of a key that is stored apart: the row is not gone."""
     changes = _table(_change(0, "insert", 1, "a"), _change(1, "update", 1, "b", _before={"id": 1}))
     rows = advanced_rows(None, changes, _rule())
-    assert rows is not None and rows.select(["id", "big", "_seq"]).to_pylist() == [{"id": 1, "big": "b", "_seq": 1}]
+    assert rows.select(["id", "big", "_seq"]).to_pylist() == [{"id": 1, "big": "b", "_seq": 1}]
 
 
 def test_rows_that_are_older_than_the_log() -> None:
     """Where there may be such, what leaves nothing open is done; else all is for Spark to say."""
     whole = _table(_change(0, "delete", None, _before={"id": 1}), _change(1, "update", 2, "b"))
-    assert advanced_rows(None, whole, _rule()) is None
+    with pytest.raises(SparkNeededError, match="the row of a change does not exist"):
+        advanced_rows(None, whole, _rule())
     rows = advanced_rows(rows_schema(COLUMNS).empty_table(), whole, _rule(lacks_rows=True))
-    assert rows is not None and rows["id"].to_pylist() == [2]
+    assert rows["id"].to_pylist() == [2]
     left_open = _table(_change(0, "update", 1, _unchanged=["big"]))
-    assert advanced_rows(None, left_open, _rule(lacks_rows=True)) is None
+    with pytest.raises(SparkNeededError, match="a value that no row has"):
+        advanced_rows(None, left_open, _rule(lacks_rows=True))
 
 
 def test_files_of_a_task(tmp_path: Path) -> None:
@@ -61,6 +65,7 @@ def test_files_of_a_task(tmp_path: Path) -> None:
         ArrowWrite(1, table, FilesUse.REPLACE, "new/v2/part.parquet", schema, "snappy", ()),
     )
     first, second = write_files(ArrowTask(store, writes))
-    assert first == {"table": 0, "done": False} and not (tmp_path / "t").exists()
-    assert (second["table"], second["done"], second["overwrites"], second["rows"]) == (1, True, True, 1)
+    assert first["table"] == 0 and first["is_error"] and "part.parquet" in first["reason"]
+    assert not (tmp_path / "t").exists()
+    assert (second["table"], second["overwrites"], second["rows"]) == (1, True, 1) and "reason" not in second
     assert pq.read_table(tmp_path / "new" / "v2")["id"].to_pylist() == [1]

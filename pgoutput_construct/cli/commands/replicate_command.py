@@ -298,10 +298,10 @@ def replicate_command(
     directory. Tables that would have the same name are errors of each, unless --schema-column makes them one table: for
     tenants that have a schema each, --namespace lake --schema-column tenant.
 
-    Most tables of up to 4 MB in Parquet, and 16 MB in Delta Lake, are written without Spark. It is started, and needs
-    Java, for all others. Delta Lake and Iceberg need jars, which Spark downloads from Maven Central once. Iceberg's
-    catalog is DIR itself, unless --catalog names another one of the Spark session; DIR then has the notes of the
-    tables.
+    Most tables of up to 4 MB in Parquet, 64 MB if they have a key, and 16 MB in Delta Lake, are written without
+    Spark. It is started, and needs Java, for all others; a line says for which, and why. Delta Lake and Iceberg
+    need jars, which Spark downloads from Maven Central once. Iceberg's catalog is DIR itself, unless --catalog
+    names another one of the Spark session; DIR then has the notes of the tables.
 
     An update or delete of a row that should exist and does not is an error of its table, which is left unchanged; with
     --on-missing report replication continues, and DIR/missing/schema.table has these changes as Parquet.

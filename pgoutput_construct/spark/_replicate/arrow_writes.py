@@ -34,23 +34,25 @@ from pyspark.sql import SparkSession
 
 from pgoutput_construct.changelog._segment.block import Flags
 from pgoutput_construct.changelog._store.store import LogStore
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.spark._deferred_session import is_closed, needed_by
-from pgoutput_construct.spark._execution import plain_errors, reaches_files, run_tasks
+from pgoutput_construct.spark._execution import plain_errors, reaches_files, reason_of, run_tasks
+from pgoutput_construct.spark._heap import shown_bytes
 from pgoutput_construct.spark._log_view.change_columns import POSITION
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.small_tables import (
-    MOST_BYTES,
     SmallTable,
+    check_memory,
     content_of,
     read_files,
     read_rows_of_keys,
     tables_lacking_rows,
 )
-from pgoutput_construct.spark._replicate.staging import StagedChanges, write_file
-from pgoutput_construct.spark._replicate.write_ways import can_append
+from pgoutput_construct.spark._replicate.staging import StagedChanges, hidden_reason, write_file
+from pgoutput_construct.spark._replicate.write_ways import SparkNeededError, arrow_obstacle, can_append
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing
 from pgoutput_construct.spark._table_formats.sink import (
@@ -74,15 +76,17 @@ _REQUESTS: Final = 8
 _RESULT: Final = pa.schema(
     {
         "table": pa.int32(),
-        "done": pa.bool_(),
         "bytes": pa.int64(),
         "delete_bytes": pa.int64(),
         "overwrites": pa.bool_(),
         "rows": pa.int64(),
+        "reason": pa.string(),
+        "is_error": pa.bool_(),
     }
 )
 """What a task reports of each of its tables: the bytes of the file of rows and that of deletes, 0 for none; whether all
-that the table has is in the former, and how many rows it has then."""
+that the table has is in the former, and how many rows it has then; or why it is not done, and whether that is an error.
+"""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,8 @@ class ArrowWrite:
     """The file that can say which rows of these are gone; None for none."""
     finds_rows: bool = False
     """Whether rows before are found by the keys of changes: these alone are read."""
+    is_secretive: bool = False
+    """Whether values of its rows must not be shown, since columns are masked or excluded."""
 
 
 @dataclass(frozen=True)
@@ -140,27 +146,35 @@ def produce(
     steps: Sequence[TableStep],
     staged: StagedChanges,
     on_missing: OnMissing,
-) -> dict[int, ProducedFiles]:
-    """Write the files of the tables that are small and simple; return these by the index of their steps."""
+) -> dict[int, ProducedFiles | Exception]:
+    """Write the files of the tables that are small and simple; return these by the index of their steps.
+
+    For a table that Spark is to write it is the reason, a SparkNeededError or what has failed.
+    """
     lacking = tables_lacking_rows(log, on_missing)
     decoded = [number for number, step in enumerate(steps) if not staged.files[step.request].errors]
 
-    def prepare(spark: SparkSession, number: int) -> tuple[ArrowWrite, NewFiles] | None:
+    def prepare(spark: SparkSession, number: int) -> tuple[ArrowWrite, NewFiles]:
         step = steps[number]
         changes = staged.files[step.request]
+        if reason := arrow_obstacle(log, step, changes.summary):
+            raise SparkNeededError(reason)
         table = SmallTable.from_step(log, sink, step, changes.names, changes.summary, lacking)
         with needed_by(step.what):
-            found = None if table is None else _prepared(log, spark, sink, step, table, changes.summary)
-        if table is None or found is None:
-            return None
-        use, files, finds_rows = found
+            use, files, finds_rows = _prepared(log, spark, sink, step, table, changes.summary)
         name = f"{files.folder}/part-{uuid4().hex}.parquet"
-        present = tuple(files.present)
-        write = ArrowWrite(number, table, use, name, files.schema, files.codec, present, files.deletes, finds_rows)
+        present, deletes, hides_values = tuple(files.present), files.deletes, log.table(step.table).hides_values
+        write = ArrowWrite(
+            number, table, use, name, files.schema, files.codec, present, deletes, finds_rows, hides_values
+        )
         return write, files
 
-    # One that fails here fails when Spark writes it, too.
-    prepared = {number: each for number, each in sessions.run_grouped(decoded, prepare) if isinstance(each, tuple)}
+    found, prepared = dict[int, ProducedFiles | Exception](), dict[int, tuple[ArrowWrite, NewFiles]]()
+    for step_number, each in sessions.run_grouped(decoded, prepare):
+        if isinstance(each, Exception):
+            found[step_number] = each
+        else:
+            prepared[step_number] = each
     writes = [write for write, _ in prepared.values()]
     # Tables with many changes are distributed first, each to another task.
     writes.sort(key=lambda write: -staged.files[steps[write.number].request].summary.changes)
@@ -170,20 +184,25 @@ def produce(
     size, at_once = _size(log.spark, sink, staged, writes), 1 if sink.warehouse.is_local else _REQUESTS
     with plain_errors(), needed_by(f"{len(writes)} small tables"):
         rows = run_tasks(log.spark, tasks, write_files, _RESULT, size, at_once)
-    return {row["table"]: _produced(*prepared[row["table"]], row) for row in rows if row["done"]}
+    return found | {row["table"]: _produced(*prepared[row["table"]], row) for row in rows}
 
 
 def _prepared(
     log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, table: SmallTable, summary: ChangeSummary
-) -> tuple[FilesUse, NewFiles, bool] | None:
-    """Return how files become part of a table, and whether rows before are found by key; None where Spark writes."""
+) -> tuple[FilesUse, NewFiles, bool]:
+    """Return how files become part of a table, and whether rows before are found by key.
+
+    Raises SparkNeededError for a table that Spark is to write.
+    """
     before, dataset = step.continued, step.dataset
     if before is None:
         files = sink.new_files(spark, dataset, table.stored_schema, step.replaced, FilesUse.REPLACE)
-        return None if files is None else (FilesUse.REPLACE, files, False)
+        if files is None:
+            raise SparkNeededError(sink.needs_spark)
+        return FilesUse.REPLACE, files, False
     is_here = before.directory == dataset.directory and sink.naming_of(before) == sink.naming_of(dataset)
     if not is_here or not sink.can_merge(dataset):
-        return None
+        raise SparkNeededError("it has another name or other partitions than before")
     most, uses = most_rows(before, 0), list[FilesUse]()
     has_few = most is None or sink.few_rows is None or most <= sink.few_rows
     has_keys = sink.key_bytes > 0 and table.has_keys and not summary.truncates
@@ -202,9 +221,12 @@ def _prepared(
             if size <= limit and (has_few or use is FilesUse.APPEND):
                 return use, files, False
             finds_rows = has_keys and files.deletes is not None and size <= sink.key_bytes
-            finds_rows = finds_rows and _file_count(files.present) < _FILES
-            return (use, files, True) if finds_rows else None
-    return None
+            if finds_rows and (count := _file_count(files.present)) >= _FILES:
+                raise SparkNeededError(f"it has {count} files, more than {_FILES - 1}")
+            if not finds_rows:
+                raise SparkNeededError(f"its files have {shown_bytes(size)}" if size > limit else f"{most:,} rows")
+            return use, files, True
+    raise SparkNeededError(sink.needs_spark if uses else f"{most:,} rows, more than {sink.few_rows:,}")
 
 
 def _size(spark: SparkSession, sink: Sink, staged: StagedChanges, writes: Sequence[ArrowWrite]) -> int | None:
@@ -219,7 +241,9 @@ def _size(spark: SparkSession, sink: Sink, staged: StagedChanges, writes: Sequen
     return staged.size + sum(file.size for write in writes if counts and not write.finds_rows for file in write.present)
 
 
-def _produced(write: ArrowWrite, files: NewFiles, row: Any) -> ProducedFiles:
+def _produced(write: ArrowWrite, files: NewFiles, row: Any) -> ProducedFiles | Exception:
+    if row["reason"] is not None:
+        return ChangeLogError(row["reason"]) if row["is_error"] else SparkNeededError(row["reason"])
     added = {write.name: row["bytes"]} if row["bytes"] else {}
     deletes = {write.deletes.name: row["delete_bytes"]} if write.deletes and row["delete_bytes"] else {}
     rows = None if write.use is FilesUse.APPEND else row["rows"]
@@ -231,32 +255,27 @@ def write_files(task: ArrowTask) -> Iterator[dict[str, Any]]:
     for write in task.writes:
         try:
             done = _write(task.store, write)
-        except Exception:
-            done = None  # when Spark writes it, the error says what is wrong
-        yield {"table": write.number, "done": done is not None, **(done or {})}
+        except Exception as error:  # when Spark writes it, the error is that of the table
+            reason = hidden_reason(error) if write.is_secretive else reason_of(error)
+            done = {"reason": reason, "is_error": not isinstance(error, SparkNeededError)}
+        yield {"table": write.number, **done}
 
 
-def _write(store: LogStore, write: ArrowWrite) -> dict[str, Any] | None:
-    """Write the files of a table; return what _RESULT has of them, None if Spark is to write it."""
+def _write(store: LogStore, write: ArrowWrite) -> dict[str, Any]:
+    """Write the files of a table; return what _RESULT has of them; raise SparkNeededError if Spark is to write it."""
     changes, table = write.table.read_changes(store), write.table
-    if changes is None:
-        return None
     before = None if write.use is not FilesUse.OVERWRITE else _rows_before(store, write, changes)
-    if before is None and write.use is FilesUse.OVERWRITE:
-        return None
     after = table.after(None if before is None else before.rows, changes)
-    if after is None:
-        return None
     new, gone = after, None
     if before is not None and not _is_overwritten(write, before.rows, changes):
         was, now = _positions(before.rows), _positions(after)
         if len(np.unique(was)) < len(was) or len(np.unique(now)) < len(now):
-            return None  # rows that have no position of their own
+            raise SparkNeededError("two of its rows have one position")
         is_gone = ~np.isin(was, now)
         if write.finds_rows or is_gone.sum() <= len(was) // 2:
             new, gone = after.filter(pa.array(~np.isin(now, was))), is_gone
     if gone is None and write.finds_rows:
-        return None  # which has not read what it would have to write again
+        raise SparkNeededError("a change may have the position of a row before")  # which was not read
     rows = len(after) + (0 if before is None else before.others)
     found: dict[str, Any] = {"overwrites": gone is None, "rows": rows, "bytes": 0, "delete_bytes": 0}
     if gone is None or new.num_rows:
@@ -298,8 +317,8 @@ class _RowsBefore(NamedTuple):
     """How many rows the table has besides."""
 
 
-def _rows_before(store: LogStore, write: ArrowWrite, changes: pa.Table) -> _RowsBefore | None:
-    """Return the rows before; None where files are not as they are written now."""
+def _rows_before(store: LogStore, write: ArrowWrite, changes: pa.Table) -> _RowsBefore:
+    """Return the rows before; raise SparkNeededError where files are not as they are written now."""
     opened = lru_cache(maxsize=None)(lambda name: _deletes_of(store, name, write.deletes))
     keys = write.table.keys_of(changes) if write.finds_rows else None
     parts, kept, others = [write.schema.empty_table()], list[Flags](), 0
@@ -307,17 +326,14 @@ def _rows_before(store: LogStore, write: ArrowWrite, changes: pa.Table) -> _Rows
         indexes = [each[pc.equal(paths, file.address).to_numpy()] for paths, each in map(opened, file.deletes)]
         deleted = np.unique(np.concatenate([np.zeros(0, np.int64), *indexes]))
         if keys is None:
-            rows = read_files(store, [file.name], write.schema, most=file.size)
-            found = None if rows is None else _without(rows, deleted)
+            found = _without(read_files(store, [file.name], write.schema, most=file.size), deleted)
         else:
             found = read_rows_of_keys(store, file.name, write.schema, keys, deleted)
-        if found is None:
-            return None
         parts.append(found[0])
         kept.append(found[1])
         others += len(found[1]) - len(deleted) - len(found[0])
-        if keys is not None and sum(part.nbytes for part in parts) > MOST_BYTES:
-            return None
+        if keys is not None:
+            check_memory(sum(part.nbytes for part in parts))
     rows = write.table.from_stored(pa.concat_tables(parts)).cast(write.table.schema)
     return _RowsBefore(rows, write.present, tuple(kept), others)
 

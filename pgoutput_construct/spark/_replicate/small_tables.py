@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.columnar import UNTYPED
+from pgoutput_construct.spark._heap import shown_bytes
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE_ALL,
     CHANGED,
@@ -32,7 +33,7 @@ from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, Chang
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
-from pgoutput_construct.spark._replicate.write_ways import is_simple
+from pgoutput_construct.spark._replicate.write_ways import SparkNeededError
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import (
     counted_changes_arrow,
@@ -51,7 +52,7 @@ _BYTES: Final = 1 << 22
 """The most bytes of the files of its changes."""
 _ROWS: Final = 1 << 18
 """The most rows of a task, and"""
-MOST_BYTES: Final = 1 << 28
+_MEMORY: Final = 1 << 28
 """the most bytes in memory."""
 _BATCH: Final = 1 << 13
 """Rows that are in memory, of a file of which some are read;"""
@@ -90,33 +91,35 @@ def history_schema(columns: pa.Schema) -> pa.Schema:
     return pa.schema([*columns, *began, *ended])
 
 
-def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table | None:
-    """Return the rows of a table after changes (``rows_schema``); None if a change needs Spark.
-
-    That is one whose row does not exist, or that leaves a value open.
+def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table:
+    """Return the rows of a table after changes (``rows_schema``).
 
     Args:
         before: The rows before, None for none.
         changes: The changes.
         rule: The table.
+
+    Raises:
+        SparkNeededError: The row of a change does not exist, or a value is left open.
     """
     schema = rows_schema(rule.columns)
     counted = counted_changes_arrow(changes, rule.base, with_copy=before is None)
     stored = schema.empty_table() if before is None else move_copy_first_arrow(before.select(schema.names), rule.base)
     done, _ = _replayed(stored.cast(schema), counted, rule)
-    found = _rows(done, done.open, rule)
-    return (
-        None if found is None else restore_copy_lsn_arrow(pa.table(found).select(schema.names).cast(schema), rule.base)
-    )
+    rows = pa.table(_rows(done, done.open, rule))
+    return restore_copy_lsn_arrow(rows.select(schema.names).cast(schema), rule.base)
 
 
-def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table | None:
-    """Return the history of a table after changes (``history_schema``); None as ``advanced_rows``.
+def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table:
+    """Return the history of a table after changes (``history_schema``).
 
     Args:
         before: The history before, None for none: then the rows of the copy are included.
         changes: The changes.
         rule: The table.
+
+    Raises:
+        SparkNeededError: As ``advanced_rows``.
     """
     schema = history_schema(rule.columns)
     counted = counted_changes_arrow(changes, rule.base, with_copy=before is None)
@@ -126,8 +129,6 @@ def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRu
     done, truncates = _replayed(stored.rename_columns({"_valid_from": "_commit_time"}), counted, rule)
     chosen = np.flatnonzero(done.events.comes)
     found = _rows(done, chosen, rule)
-    if found is None:
-        return None
     is_copied = pc.equal(found["_commit_lsn"], BEFORE_ALL)
     found["_op"] = pc.if_else(is_copied, SNAPSHOT, done.change_column("_op", chosen))
     found["_valid_from"] = done.change_column("_commit_time", chosen)
@@ -146,17 +147,15 @@ def _replayed(stored: pa.Table, counted: pa.Table, rule: SmallTableRule) -> tupl
     return Replay(tuple(rule.columns.names), rule.keys, rule.unsent, truncates=tuple(positions)).run(events), truncates
 
 
-def _rows(done: ReplayResult, chosen: Numbers, rule: SmallTableRule) -> dict[str, pa.Array] | None:
-    """Return the rows that events made, with their positions; None where a change needs Spark."""
+def _rows(done: ReplayResult, chosen: Numbers, rule: SmallTableRule) -> dict[str, pa.Array]:
+    """Return the rows that events made, with their positions; raise SparkNeededError as ``advanced_rows``."""
     found = done.rows(chosen, rule.columns.names)
-    lacks_key = any(_lacks_key_value(done.changes, name) for name in rule.keys or ())
-    if (
-        lacks_key
-        or found["_unchanged"].null_count < len(chosen)
-        or done.lost.any()
-        or (len(done.missing) and not rule.lacks_rows)
-    ):
-        return None
+    if any(_lacks_key_value(done.changes, name) for name in rule.keys or ()):
+        raise SparkNeededError("an old row has no value in a column of its key")
+    if found["_unchanged"].null_count < len(chosen) or done.lost.any():
+        raise SparkNeededError("a change does not have a value that no row has")
+    if len(done.missing) and not rule.lacks_rows:
+        raise SparkNeededError("the row of a change does not exist")
     return found | {name: done.change_column(name, chosen) for name in ("_commit_lsn", "_seq")}
 
 
@@ -223,8 +222,8 @@ class SmallTable:
         files: tuple[str, ...],
         summary: ChangeSummary,
         lacking: Collection[int],
-    ) -> Self | None:
-        """Return the table of a step; None unless few rows changed, all told apart by one identity, and nothing else.
+    ) -> Self:
+        """Return the table of a step in whose way nothing is (``arrow_obstacle``).
 
         Args:
             log: The log.
@@ -235,8 +234,6 @@ class SmallTable:
             lacking: The OIDs of tables of which the log may lack rows (``tables_lacking_rows``).
         """
         table, naming = log.table(step.table), sink.naming_of(step.dataset)
-        if not is_simple(log, step, summary):
-            return None
         unsent = tuple(name for name in table.current if name in summary.unsent)
         keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
         rule = SmallTableRule(table.current_columns, keys, unsent, table.base, table.relation_oid in lacking)
@@ -256,14 +253,15 @@ class SmallTable:
         """The columns of the dataset."""
         return pa.schema([self.schema.field(name).with_name(other) for name, other in self.named])
 
-    def read_changes(self, store: LogStore) -> pa.Table | None:
-        """Return its changes, given the store of their files; None as ``read_files``."""
-        return read_files(store, self.changes, self.changed)
+    def read_changes(self, store: LogStore) -> pa.Table:
+        """Return its changes, given the store of their files; raise SparkNeededError as ``read_files``."""
+        return read_files(store, self.changes, self.changed, _BYTES)
 
-    def after(self, before: pa.Table | None, changes: pa.Table) -> pa.Table | None:
-        """Return the rows after changes, given those before; None if a change needs Spark.
+    def after(self, before: pa.Table | None, changes: pa.Table) -> pa.Table:
+        """Return the rows after changes, given those before.
 
         Raises:
+            SparkNeededError: As ``advanced_rows``.
             PgoutputError, pa.ArrowException: A row cannot be read or made; Spark's own error says more.
         """
         return (recorded_rows if self.is_history else advanced_rows)(before, changes, self.rule)
@@ -303,36 +301,49 @@ class SmallTable:
         return found.select(self.schema.names)
 
 
-def read_files(store: LogStore, files: Iterable[str], schema: pa.Schema, most: int = _BYTES) -> pa.Table | None:
-    """Return rows; None if they are more than a task should hold, or files are not as they are written now.
-
-    That is, they have other columns, such as before an ALTER TABLE, or the calendar of Spark before 3.0: a program that
-    puts files of Delta Lake together writes them with settings of its own.
+def read_files(store: LogStore, files: Iterable[str], schema: pa.Schema, most: int) -> pa.Table:
+    """Return rows.
 
     Args:
         store: The store of the files.
         files: The names of the files.
         schema: The columns.
         most: The most bytes that are read of each.
+
+    Raises:
+        SparkNeededError: They are more than a task should hold, or files are not as they are written now. That is, they
+            have other columns, such as before an ALTER TABLE, or the calendar of Spark before 3.0: a program that puts
+            files of Delta Lake together writes them with settings of its own.
     """
     parts, rows = [schema.empty_table()], 0
     for name in files:
         with store.explained("cannot be read", name), store.open(name) as file:
-            if file.size() > most:
-                return None
+            if (size := file.size()) > most:
+                raise SparkNeededError(f"a file has {shown_bytes(size)}, more than {shown_bytes(most)}")
             parquet = _opened(pa.BufferReader(file.read_buffer()), schema)
-        rows += 0 if parquet is None else parquet.metadata.num_rows
-        if parquet is None or rows > _ROWS:
-            return None
+        rows += parquet.metadata.num_rows
+        _check_rows(rows, _ROWS)
         parts.append(parquet.read(schema.names).select(schema.names).cast(schema))
     found = pa.concat_tables(parts)
-    return found if found.nbytes <= MOST_BYTES else None
+    check_memory(found.nbytes)
+    return found
+
+
+def _check_rows(rows: int, most: int) -> None:
+    if rows > most:
+        raise SparkNeededError(f"{rows:,} rows, more than {most:,}")
+
+
+def check_memory(size: int) -> None:
+    """Raise SparkNeededError where rows are more bytes than a task should hold."""
+    if size > _MEMORY:
+        raise SparkNeededError(f"its rows are more than {shown_bytes(_MEMORY)} in memory")
 
 
 def read_rows_of_keys(
     store: LogStore, name: str, schema: pa.Schema, keys: Mapping[str, pa.Array], deleted: Numbers
-) -> tuple[pa.Table, Flags] | None:
-    """Return the rows of a file that can have some keys, and which these are among all; None as ``read_files``.
+) -> tuple[pa.Table, Flags]:
+    """Return the rows of a file that can have some keys, and which these are among all.
 
     Of most rows the key alone is read.
 
@@ -342,12 +353,14 @@ def read_rows_of_keys(
         schema: The columns.
         keys: Values of columns of the key (``SmallTable.keys_of``).
         deleted: The indexes of its deleted rows.
+
+    Raises:
+        SparkNeededError: As ``read_files``.
     """
     parts, start, size = [schema.empty_table()], 0, 0
     with store.explained("cannot be read", name), store.open(name) as file:
         parquet = _opened(file, schema)
-        if parquet is None or parquet.metadata.num_rows > _KEYS:
-            return None
+        _check_rows(parquet.metadata.num_rows, _KEYS)
         chosen = np.ones(parquet.metadata.num_rows, np.bool_)
         for batch in parquet.iter_batches(_BATCH, columns=[*keys]):
             mine = chosen[start : start + len(batch)]
@@ -357,8 +370,7 @@ def read_rows_of_keys(
                 mine &= pc.or_(is_one, pc.is_null(own)).to_numpy(zero_copy_only=False)  # it may be in ``_untyped``
             start += len(batch)
         chosen[deleted] = False
-        if chosen.sum() > _ROWS:
-            return None
+        _check_rows(int(chosen.sum()), _ROWS)
         start = 0
         for group in range(parquet.num_row_groups):
             end = start + parquet.metadata.row_group(group).num_rows
@@ -367,17 +379,18 @@ def read_rows_of_keys(
                 rows = pa.Table.from_batches([batch]).filter(pa.array(chosen[start : start + len(batch)]))
                 parts.append(rows.select(schema.names).cast(schema))
                 start, size = start + len(batch), size + parts[-1].nbytes
-                if size > MOST_BYTES:
-                    return None
+                check_memory(size)
             start = end
     return pa.concat_tables(parts), chosen
 
 
-def _opened(source: pa.NativeFile, schema: pa.Schema) -> pq.ParquetFile | None:
-    """Return a file that has columns; None for one that is not as they are written now."""
+def _opened(source: pa.NativeFile, schema: pa.Schema) -> pq.ParquetFile:
+    """Return a file that has columns; raise SparkNeededError for one that is not as they are written now."""
     found = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
     is_legacy = any(key.startswith(_LEGACY) for key in found.metadata.metadata or ())
-    return None if is_legacy or not _has_columns(found.schema_arrow, schema) else found
+    if is_legacy or not _has_columns(found.schema_arrow, schema):
+        raise SparkNeededError("a file of it has other columns, or was written by another program")
+    return found
 
 
 def _has_columns(found: pa.Schema, wanted: pa.Schema) -> bool:

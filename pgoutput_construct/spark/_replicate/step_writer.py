@@ -5,16 +5,19 @@ written by the tasks that decode them (``new_rows``), small tables in Arrow (``a
 changes, each in a session of its own (``table_write``, ``soft_deletes``, ``table_history``).
 """
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.lake._notes import Dataset
-from pgoutput_construct.spark._deferred_session import needed_by
+from pgoutput_construct.spark._deferred_session import has_no_spark, needed_by
+from pgoutput_construct.spark._execution import reason_of
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._replicate.arrow_writes import ProducedFiles, produce
@@ -35,12 +38,14 @@ from pgoutput_construct.spark._replicate.staging import (
 from pgoutput_construct.spark._replicate.table_history import record_history
 from pgoutput_construct.spark._replicate.table_write import TableWrite
 from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing, report_missing
-from pgoutput_construct.spark._replicate.write_ways import appends_new_rows, least_new_rows
+from pgoutput_construct.spark._replicate.write_ways import SparkNeededError, appends_new_rows, least_new_rows
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing
 from pgoutput_construct.spark._table_formats.dataset_columns import is_soft
 from pgoutput_construct.spark._table_formats.sink import Sink, most_rows
 from pgoutput_construct.spark._table_formats.table_description import describe, without_other_key
+
+_LOG: Final = logging.getLogger("pgoutput_construct")
 
 
 @dataclass(frozen=True)
@@ -93,15 +98,16 @@ class StepWriter:
 
             def apply(spark: SparkSession, step: TableStep) -> Dataset:
                 summary, request = new.get(step.dataset.directory), step.request
-                if (files := small.get(step.dataset.directory)) is not None:
+                files = small.get(step.dataset.directory)
+                if isinstance(files, ProducedFiles):
                     return self._commit(spark, step, files, staged.files[request].summary.changes)
                 if summary is None:
-                    return self._write_step(spark, step, lambda: staged.changes(spark, request))
+                    return self._write_step(spark, step, lambda: staged.changes(spark, request), files)
                 rows = partial(NewRows.from_log, self.log, self.sink.warehouse.store, request, summary, self.masks)
                 return self._write_step(spark, step, rows)
 
-            prepared = [step for step in others if step.dataset.directory in small]
-            large = [step for step in group if step.dataset.directory not in small]
+            prepared = [step for step in others if isinstance(small.get(step.dataset.directory), ProducedFiles)]
+            large = [step for step in group if step not in prepared]
             yield from self.sessions.run_grouped(prepared, apply, large)
             self.seconds["write"] += time.monotonic() - staged_at
 
@@ -122,14 +128,18 @@ class StepWriter:
                     found[step.dataset.directory] = summary
         return found
 
-    def _produced(self, steps: Sequence[TableStep], staged: StagedChanges) -> dict[str, ProducedFiles]:
-        """Write the files of small tables, where the format has these written in Arrow; return them by directory."""
+    def _produced(self, steps: Sequence[TableStep], staged: StagedChanges) -> dict[str, ProducedFiles | Exception]:
+        """Write the files of small tables, where the format has these written in Arrow; return them by directory.
+
+        For others it is the reason, or the error.
+        """
         if not self.sink.overwrites_few:
-            return {}
+            mode = SparkNeededError("--write-mode is given, or its format has no other way")
+            return {step.dataset.directory: mode for step in steps}
         try:
             found = produce(self.log, self.sink, self.sessions, steps, staged, self.on_missing)
-        except Exception:
-            return {}  # one by one they show whose error it is
+        except Exception as error:  # one by one they show whose it is
+            return {step.dataset.directory: error for step in steps}
         return {steps[number].dataset.directory: files for number, files in found.items()}
 
     def _commit(self, spark: SparkSession, step: TableStep, files: ProducedFiles, changes: int) -> Dataset:
@@ -150,8 +160,25 @@ class StepWriter:
         if step.mode is UpdateMode.WRITTEN and not step.dataset.is_history:
             forget_missing(self.sink.warehouse, step.dataset)
 
-    def _write_step(self, spark: SparkSession, step: TableStep, opened: Callable[[], StagedRows | NewRows]) -> Dataset:
-        with needed_by(step.what), self.sink.exclusive(step.dataset):
+    def _write_step(
+        self,
+        spark: SparkSession,
+        step: TableStep,
+        opened: Callable[[], StagedRows | NewRows],
+        refusal: Exception | None = None,
+    ) -> Dataset:
+        """Write a table by Spark, and its note; return its dataset. ``refusal`` is why that is needed, if it is known.
+
+        An error is not the reason that Spark is needed: where there is none, it is that of the table.
+        """
+        what = step.what
+        if isinstance(refusal, SparkNeededError):
+            what = f"{what} ({refusal})"
+        elif refusal is not None:
+            _LOG.debug("%s could not be written without Spark: %s", what, reason_of(refusal))
+            if has_no_spark(spark):
+                raise refusal
+        with needed_by(what), self.sink.exclusive(step.dataset):
             dataset = self._written(spark, step, opened())
             self.sink.warehouse.write_note(dataset)
         return dataset

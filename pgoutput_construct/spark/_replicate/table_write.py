@@ -20,7 +20,13 @@ from pgoutput_construct.spark._own_session import session_settings
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.small_tables import SmallTable, tables_lacking_rows
 from pgoutput_construct.spark._replicate.staging import StagedRows
-from pgoutput_construct.spark._replicate.write_ways import FEW_BYTES, Way, begins_with_inserts, staged_ways
+from pgoutput_construct.spark._replicate.write_ways import (
+    FEW_BYTES,
+    Way,
+    arrow_obstacle,
+    begins_with_inserts,
+    staged_ways,
+)
 from pgoutput_construct.spark._state.change_survey import survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
 from pgoutput_construct.spark._state.demands import OnMissing, demand_of
@@ -92,23 +98,22 @@ class TableWrite:
         """Overwrite a table of few rows, which Spark reads and writes; return its dataset, None for another way."""
         spark, sink, step, store = self.spark, self.sink, self.step, self.sink.warehouse.store
         lacking = tables_lacking_rows(self.log, self.on_missing)
-        few = SmallTable.from_step(self.log, sink, step, self.changes.files, self.changes.summary, lacking)
-        if few is None or not (sink.overwrites_few and reaches_files(spark, store)):
+        if not (sink.overwrites_few and reaches_files(spark, store)):
             return None
-        changes = few.read_changes(store)
+        if arrow_obstacle(self.log, step, self.changes.summary):
+            return None
+        few = SmallTable.from_step(self.log, sink, step, self.changes.files, self.changes.summary, lacking)
         # If its files could be written in Arrow, they are too many bytes, or a change needs a merge.
-        if changes is None or sink.new_files(spark, step.dataset, few.stored_schema, before, FilesUse.OVERWRITE):
+        if sink.new_files(spark, step.dataset, few.stored_schema, before, FilesUse.OVERWRITE):
             return None
         with session_settings(spark, sink.few_rows_settings):
             rows = _rows_in_driver(sink.read_for_replay(spark, before), few.schema.names)
             if rows is None or rows.nbytes > FEW_BYTES:
                 return None
             try:
-                found = few.after(rows.cast(few.schema), changes)
+                found = few.after(rows.cast(few.schema), few.read_changes(store))
             except (PgoutputError, pa.ArrowException):
-                found = None  # a merge says what is wrong
-            if found is None:
-                return None
+                return None  # a merge says what is wrong
             kinds = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
             frame = self.naming.for_dataset(spark.createDataFrame(found, kinds).coalesce(1))
             return sink.with_most_rows(sink.overwrite(spark, step.dataset, frame), found.num_rows)

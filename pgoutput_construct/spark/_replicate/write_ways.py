@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.lake._notes import Dataset
 from pgoutput_construct.lake._versions import Version
 from pgoutput_construct.spark._log_view.added_columns import MARK, escaped
@@ -46,6 +47,10 @@ FEW_ROWS: Final = 2_000
 """The most rows of a table that Spark overwrites, besides those that changes may add, and"""
 FEW_BYTES: Final = 1 << 18
 """the most bytes of them in memory: what a commit of Spark writes about itself is as much."""
+
+
+class SparkNeededError(PgoutputError):
+    """A table, or its history, is not written in Arrow; the text says why."""
 
 
 class Way(Enum):
@@ -136,18 +141,23 @@ def _are_new_rows(log: OpenLog, table: Table, summary: ChangeSummary) -> bool:
     return summary.inserts_only and not summary.unsent and log.is_whole(table) and is_new
 
 
-def is_simple(log: OpenLog, step: TableStep, summary: ChangeSummary) -> bool:
-    """Return whether few rows changed, all told apart by one identity, and nothing else did, as Arrow needs it."""
-    table = log.table(step.table)
-    return (
-        not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
-        and summary.changes <= ARROW_CHANGES
-        and not is_soft(step.dataset)
-        and _has_one_identity(step, table)
-        and _is_same(step)
-        and not any(name.startswith(MARK) for name in table.columns.names if name not in table.copied)
-        and (step.mode is UpdateMode.CHANGED or log.is_retained(table))
-    )
+def arrow_obstacle(log: OpenLog, step: TableStep, summary: ChangeSummary) -> str:
+    """Return why a dataset is not written in Arrow, as far as is known without reading it; "" if it may be.
+
+    There few rows have changed, all told apart by one identity, and nothing else.
+    """
+    table, is_written = log.table(step.table), step.mode is UpdateMode.WRITTEN
+    is_marked = any(name.startswith(MARK) for name in table.columns.names if name not in table.copied)
+    found = {
+        "it is continued with another copy": step.dataset.is_history and is_written and step.before is not None,
+        f"{summary.changes:,} changes, more than {ARROW_CHANGES:,}": summary.changes > ARROW_CHANGES,
+        "its deleted rows stay": is_soft(step.dataset),
+        "a column has the name of an added one": is_marked,
+        "the log no longer has all of it": is_written and not log.is_retained(table),
+    }
+    if reason := next((reason for reason, is_so in found.items() if is_so), "") or _difference(step):
+        return reason
+    return "" if _has_one_identity(step, table) else "it has no key or replica identity that all changes have"
 
 
 def _has_one_identity(step: TableStep, table: Table) -> bool:
@@ -169,13 +179,15 @@ def _has_one_identity(step: TableStep, table: Table) -> bool:
     )
 
 
-def _is_same(step: TableStep) -> bool:
-    """Return whether rows before, if they count, are described as those to come."""
+def _difference(step: TableStep) -> str:
+    """Return what differs between the rows before, if they count, and those to come, as they are described."""
     if step.continued is None:
-        return True
+        return ""
     one, other = step.continued.version.shape, step.dataset.version.shape
-    is_described = (one.columns, one.current) == (other.columns, other.current)
-    return is_described and (one.key_columns, one.replica_identity) == (other.key_columns, other.replica_identity)
+    if (one.columns, one.current) != (other.columns, other.current):
+        return "columns were added, dropped or altered"
+    has_same = (one.key_columns, one.replica_identity) == (other.key_columns, other.replica_identity)
+    return "" if has_same else "it has another key or replica identity than before"
 
 
 def obstacle(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, before: Dataset) -> str:

@@ -105,6 +105,11 @@ class DeltaSink(Sink):
     few_rows_settings = MappingProxyType({"spark.sql.codegen.factoryMode": "NO_CODEGEN"})
     alters = False  # columns cannot be dropped without column mapping, which few readers know
 
+    needs_spark = (
+        "Spark writes tables of Delta Lake that have partitions, properties or further features, or are in an object "
+        "store, and all where deltalake is not installed"
+    )
+
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written."""
         super().__init__(warehouse, options)

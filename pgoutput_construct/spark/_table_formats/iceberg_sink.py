@@ -117,6 +117,8 @@ class IcebergSink(Sink):
     commit_setting = f"spark.sql.iceberg.snapshot-property.{_PROPERTY}"
     few_rows, few_bytes, history_bytes, key_bytes = 1 << 15, 1 << 20, 1 << 20, 1 << 26
 
+    needs_spark = "it is partitioned, in a catalog, or has properties about writing"
+
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written; without a catalog it is of files there (``type=hadoop``)."""
         super().__init__(warehouse, options)

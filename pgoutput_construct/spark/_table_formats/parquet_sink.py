@@ -110,6 +110,8 @@ class ParquetSink(Sink):
     key_bytes = 1 << 26
     alters = False  # files have columns by name: one that is dropped and added again would have its former values
 
+    needs_spark = "its files are to be put together"
+
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written."""
         super().__init__(warehouse, options)

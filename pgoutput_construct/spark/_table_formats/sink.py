@@ -296,6 +296,8 @@ class Sink(ABC):
     """Whether changes may come with other columns."""
     overwrites_few: bool = False
     """Whether small tables are written in Arrow (``arrow_writes``), rather than by a MERGE of Spark."""
+    needs_spark: str = "its format is written by Spark"
+    """Why a table is not, where ``new_files`` returns None."""
     few_rows: ClassVar[int | None] = None
     """The most rows of such a table, None where they are not counted;"""
     few_bytes: ClassVar[int] = 0

@@ -20,15 +20,8 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.lake._directories import STAGED
 from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.lake._parquet_parts import Parts
-from pgoutput_construct.spark._replicate import (
-    arrow_writes,
-    iceberg_sink,
-    parquet_sink,
-    read_current,
-    read_history,
-    replicate,
-    step_writer,
-)
+from pgoutput_construct.spark._replicate import arrow_writes, read_current, read_history, replicate, step_writer
+from pgoutput_construct.spark._table_formats import iceberg_sink, parquet_sink
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
 from tests.spark.differences import stored_rows

