@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableReading, table_readings
 from pgoutput_construct.changelog._facts.lineage import Lineage, lineage_of
+from pgoutput_construct.changelog._facts.numbering import ColumnId, column_ids
 from pgoutput_construct.changelog._index.planning import relation_history
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
@@ -20,8 +21,6 @@ from pgoutput_construct.wire.types import bare
 
 __all__ = ["ColumnId", "LoggedTables", "Row", "RowShape", "TrackedTable"]
 
-ColumnId: TypeAlias = int | str
-"""A column: its attribute number, which a rename does not change; its name where the log does not have the number."""
 Row: TypeAlias = dict[ColumnId, bytes | None]
 """The known values of a row, as text; a value in binary format whose text only the server knows stays Binary."""
 
@@ -110,7 +109,9 @@ class TrackedTable:
         self.is_gone = is_past or (bool(readings) and readings[-1].gone)
         """Whether another table has its name now, or it was dropped, as far as the log knows."""
         self._readings, self._lineage = readings, lineage
-        self._columns = _column_ids(descriptions, lineage)
+        names = [tuple(column.name for column in each.relation.columns) for each in descriptions]
+        ids = column_ids(zip(names, map(lineage.numbers, descriptions), strict=True))
+        self._columns = dict(zip((each.seq for each in descriptions), ids, strict=True))
         self._shapes: dict[int, RowShape] = {}
 
     @cached_property
@@ -211,26 +212,6 @@ class TrackedTable:
         key = tuple(column for column, each in flagged if each.flags & RelationColumnFlags.KEY)
         texts = tuple(writer(each.type_oid, description.types) for each in relation.columns)
         return RowShape(description, columns, columns if relation.replica_identity == _FULL else key, texts)
-
-
-def _column_ids(descriptions: Sequence[Description], lineage: Lineage) -> dict[int, tuple[ColumnId, ...]]:
-    """Return the columns of each description, by its seq.
-
-    The log does not know the numbers of a description that no row has, among others. There a name is taken for the
-    column that had it in the description before, else in the one after.
-    """
-    found = dict[int, tuple[ColumnId, ...]]()
-    for order in (descriptions, descriptions[::-1]):
-        known = dict[str, ColumnId]()
-        for description in order:
-            names = tuple(column.name for column in description.relation.columns)
-            columns = found.get(description.seq) or lineage.numbers(description) or names
-            found[description.seq] = tuple(
-                known.get(name, name) if isinstance(column, str) else column
-                for name, column in zip(names, columns, strict=True)
-            )
-            known = dict(zip(names, found[description.seq], strict=True))
-    return found
 
 
 def _latest_name(descriptions: Sequence[Description], readings: Sequence[TableReading], lineage: Lineage) -> str:

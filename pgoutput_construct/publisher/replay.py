@@ -15,6 +15,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableReading, table_readings
 from pgoutput_construct.changelog._facts.lineage import Lineage, lineage_of
+from pgoutput_construct.changelog._facts.numbering import ColumnId, column_ids
 from pgoutput_construct.changelog._index.log_index import LogMoment
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
@@ -389,7 +390,9 @@ def target_tables(descriptions: Iterable[Description], index: SegmentIndex) -> l
 def _table(descriptions: Sequence[Description], lineage: Lineage, reading: TableReading | None) -> TargetTable:
     latest, numbers = descriptions[-1].relation, [lineage.numbers(each) for each in descriptions]
     newer = reading if reading and not reading.gone and lineage.follows(reading, descriptions[-1]) else None
-    called = _called(descriptions, numbers, {c.number: c.name for c in newer.columns if not c.dropped} if newer else {})
+    described = ([column.name for column in each.relation.columns] for each in descriptions)
+    ids = column_ids(zip(described, numbers, strict=True))
+    called = _called(descriptions, ids, {c.number: c.name for c in newer.columns if not c.dropped} if newer else {})
     columns = {
         name: (column, each)
         for each, names in zip(descriptions, called, strict=True)
@@ -427,24 +430,21 @@ def _table(descriptions: Sequence[Description], lineage: Lineage, reading: Table
 
 
 def _called(
-    descriptions: Sequence[Description], numbers: Sequence[tuple[int, ...] | None], newest: Mapping[int, str]
+    descriptions: Sequence[Description], ids: Sequence[tuple[ColumnId, ...]], newest: Mapping[int, str]
 ) -> list[tuple[str, ...]]:
     """Return what the columns of each description are called: as the last one that has them calls them.
 
     ``newest`` has the names, by number, that columns got after the last description.
     """
-    names, latest = dict(newest), descriptions[-1]
+    names, latest = dict[ColumnId, str](newest.items()), descriptions[-1]
     taken = {*newest.values()} or {column.name for column in latest.relation.columns}
-    for description, own in zip(reversed(descriptions), reversed(numbers), strict=True):
-        for number, column in zip(own or (), description.relation.columns, strict=False):
-            if number not in names:
-                is_other = column.name in taken and (description is not latest or bool(newest))
-                names[number] = f"{column.name}_dropped_{number}" if is_other else column.name
-                taken.add(names[number])
-    return [
-        tuple(column.name for column in each.relation.columns) if own is None else tuple(names[n] for n in own)
-        for each, own in zip(descriptions, numbers, strict=True)
-    ]
+    for description, own in zip(reversed(descriptions), reversed(ids), strict=True):
+        for one, column in zip(own, description.relation.columns, strict=True):
+            if one not in names:
+                is_other = isinstance(one, int) and column.name in taken and (description is not latest or bool(newest))
+                names[one] = f"{column.name}_dropped_{one}" if is_other else column.name
+                taken.add(names[one])
+    return [tuple(names[one] for one in own) for own in ids]
 
 
 def _create_tables(connection: psycopg.Connection[Any], tables: Iterable[TargetTable]) -> list[str]:

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableReading
 from pgoutput_construct.changelog._facts.description_usage import DescriptionUse
-from pgoutput_construct.changelog._facts.numbering import ReadingWindow
+from pgoutput_construct.changelog._facts.numbering import ReadingWindow, column_ids
 from pgoutput_construct.changelog._facts.successive_texts import SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.wire import Lsn
@@ -87,3 +88,21 @@ def test_xids_wrap_around() -> None:
     assert [use.precedes(xid) for xid in (10, 2**32 - 10, 0, 3, 2**32 - 5)] == [True, False, None, None, None]
     copied = DescriptionUse(Snapshot(7, 9, (7,), Lsn(1)))
     assert [copied.precedes(xid) for xid in (6, 7, 8, 9)] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("described", "expected"),
+    [
+        ([(("x", "y"), None)], [("x", "y")]),
+        ([(("a", "b"), (1, 2)), (("a", "c"), None), (("a", "c"), (1, 3))], [(1, 2), (1, 3), (1, 3)]),
+        ([(("a",), (1,)), (("a",), None), (("a",), (2,))], [(1,), (1,), (2,)]),
+        ([(("a", "b"), (1, 2)), (("a",), (1,)), (("b", "new"), None)], [(1, 2), (1,), (2, "new")]),
+        ([(("a",), (1,)), (("b",), (1,)), (("a",), None)], [(1,), (1,), (1,)]),
+    ],
+    ids=["unknown", "before and after", "before first", "not in between", "a former name"],
+)
+def test_names_without_numbers(
+    described: list[tuple[tuple[str, ...], tuple[int, ...] | None]], expected: object
+) -> None:
+    """A name is the column that had it last, else the one that had it next."""
+    assert column_ids(described) == expected

@@ -6,8 +6,8 @@ changes count in addition to a copy (``visibility``, where the theory of that st
 
 - ``catalog_readings``: what the catalog said, from events (``_segment.events``).
 - ``visibility``, ``copies``: snapshots and table copies. Start reading at ``visibility``.
-- ``lineage``, with ``numbering`` (column numbers of a description) and ``description_usage`` (when a description was
-  used).
+- ``lineage``, with ``numbering`` (which column of a description is which) and ``description_usage`` (when a description
+  was used).
 - ``successive_texts``: reads versions of a table's columns by parsing only what is needed of them.
 
 Invariants: everything here is derived from the index, again from the beginning if need be, and is the same for each

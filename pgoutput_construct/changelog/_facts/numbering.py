@@ -1,6 +1,6 @@
 """Finds the attribute number of each column of a description, from readings of the catalog before and after it."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -10,8 +10,11 @@ from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, 
 from pgoutput_construct.wire.messages import RelationColumn
 from pgoutput_construct.wire.protocol import RelationColumnFlags
 
-__all__ = ["ReadingWindow"]
+__all__ = ["ColumnId", "ReadingWindow", "column_ids"]
 
+ColumnId: TypeAlias = int | str
+"""A column of a table: its attribute number, which a rename does not change; its name where the log does not have the
+number."""
 Numbers: TypeAlias = tuple[int, ...]
 Shape: TypeAlias = tuple[str, int, int]
 Precedes: TypeAlias = Callable[[int], bool | None]
@@ -238,3 +241,25 @@ def _live(columns: Sequence[CatalogColumn], has_published: bool) -> Mapping[int,
 
 def _is_published(number: int, *sides: Mapping[int, CatalogColumn]) -> bool:
     return any(number in side and side[number].published for side in sides)
+
+
+def column_ids(described: Iterable[tuple[Sequence[str], Numbers | None]]) -> list[tuple[ColumnId, ...]]:
+    """Return which column is which in the descriptions of a table, as all readers of a log tell them apart.
+
+    The log does not know the numbers of a description that no row has, or after which the catalog was not read yet,
+    among others. There a name is taken for the column that had it last, else for the one that had it next.
+
+    Args:
+        described: The names of the columns of each description, and their numbers, None where these are unknown; in the
+            order of the log.
+    """
+    found = [(names, tuple[ColumnId, ...](names if numbers is None else numbers)) for names, numbers in described]
+    for step in (1, -1):
+        known = dict[str, ColumnId]()
+        for number in range(len(found))[::step]:
+            names, ids = found[number]
+            both = zip(names, ids, strict=True)
+            ids = tuple(known.get(name, one) if isinstance(one, str) else one for name, one in both)
+            found[number] = names, ids
+            known |= {name: one for name, one in zip(names, ids, strict=True) if isinstance(one, int)}
+    return [ids for _, ids in found]

@@ -5,6 +5,7 @@ read from the segment that covers it, so a reader does not notice a compaction.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from typing import Final
@@ -70,28 +71,34 @@ def read_indexed(segment: Segment, needed: Needed | None = None) -> tuple[pa.Tab
 
 def _read(segment: Segment, needed: Needed | None = None) -> Rows:
     try:
-        content = _content(segment, needed)
+        content, groups = _content(segment, needed)
     except MissingFileError:
         return _read_covered(segment)
-    try:
+    with _reporting(segment, content):
         # Not read_table: for a small segment its dataset costs three times as much as everything else.
         file = open_parquet(content)
         bounds, index = _bounds(segment, file.metadata), footer_index(file.metadata.metadata)
-    except DAMAGE as error:
-        raise damaged(_damaged_range(segment, content), error) from error
-    groups = _groups(segment, file.metadata, needed)
-    try:
+    if groups is None:
+        groups = _groups(segment, file.metadata, needed)
+    with _reporting(segment):
         check_row_groups(file, groups, content, SCHEMA)
-    except DAMAGE as error:
-        raise damaged(segment.path, error) from error
-    try:
+    with _reporting(segment, content, groups):
         table = upgraded(file.read_row_groups(groups, use_threads=False))
         _check(segment, table, np.concatenate([_NONE, *(np.arange(*bounds[group : group + 2]) for group in groups)]))
         if len(groups) == file.num_row_groups:
             _check_columns(segment, table)
-    except DAMAGE as error:
-        raise damaged(_damaged_range(segment, content, groups), error) from error
     return table, index
+
+
+@contextmanager
+def _reporting(
+    segment: Segment, content: pa.BufferReader | None = None, groups: Sequence[int] | None = None
+) -> Iterator[None]:
+    """Have damage that is found in the block be reported: with its seqs and fields, if the content is given."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise damaged(segment.path if content is None else _damaged_range(segment, content, groups), error) from error
 
 
 def _groups(segment: Segment, metadata: pq.FileMetaData, needed: Needed | None) -> list[int]:
@@ -107,10 +114,8 @@ def _groups(segment: Segment, metadata: pq.FileMetaData, needed: Needed | None) 
 
 
 def _index(segment: Segment, content: bytes) -> SegmentIndex:
-    try:
+    with _reporting(segment):
         return _decoded(content)
-    except DAMAGE as error:
-        raise damaged(segment.path, error) from error
 
 
 @lru_cache(maxsize=1)
@@ -141,8 +146,8 @@ def _check_columns(segment: Segment, table: pa.Table) -> None:
         raise ValueError(f"the checksum of {', '.join(changed)} does not match")
 
 
-def _content(segment: Segment, needed: Needed | None) -> pa.BufferReader:
-    """Read a file; of a large one only the footer and the needed row groups, with zeros between."""
+def _content(segment: Segment, needed: Needed | None) -> tuple[pa.BufferReader, list[int] | None]:
+    """Read a file; of a large one only the footer and the needed row groups, with zeros between, and return these."""
     ranges = None
     if needed is not None and segment.size > _LARGE:
         tail = read_tail(segment.store, segment.name)
@@ -150,26 +155,24 @@ def _content(segment: Segment, needed: Needed | None) -> pa.BufferReader:
     # Read before it is parsed: an error of the store is not damage of the segment.
     with segment.store.explained("cannot be read", segment.name), segment.store.open(segment.name) as file:
         if ranges is None:
-            return pa.BufferReader(file.read_buffer())
+            return pa.BufferReader(file.read_buffer()), None
         content = bytearray(segment.size)  # untouched pages take no memory
         content[-len(tail) :] = tail
-        for first, end in ranges:
+        for first, end in ranges.values():
             file.seek(first)
             content[first:end] = file.read(end - first)
-    return pa.BufferReader(pa.py_buffer(content))
+    return pa.BufferReader(pa.py_buffer(content)), [*ranges]
 
 
-def _ranges(segment: Segment, tail: bytes, needed: Needed) -> list[tuple[int, int]] | None:
-    """Return the byte ranges of the needed row groups, given the end of the file; None for all of it."""
-    try:
+def _ranges(segment: Segment, tail: bytes, needed: Needed) -> dict[int, tuple[int, int]] | None:
+    """Return the byte ranges of the needed row groups, given the end of the file, by their indices; None for all."""
+    with _reporting(segment):
         metadata = open_parquet(pa.BufferReader(tail)).metadata
         ranges = [_byte_range(metadata.row_group(group)) for group in range(metadata.num_row_groups)]
         if not all(0 <= first <= end <= segment.size for first, end in ranges):
             raise ValueError("its footer has offsets beyond the end of the file")
-    except DAMAGE as error:
-        raise damaged(segment.path, error) from error
     groups = _groups(segment, metadata, needed)
-    return None if len(groups) == len(ranges) else [ranges[group] for group in groups]
+    return None if len(groups) == len(ranges) else {group: ranges[group] for group in groups}
 
 
 def _byte_range(group: pq.RowGroupMetaData) -> tuple[int, int]:

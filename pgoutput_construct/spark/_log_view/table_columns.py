@@ -4,13 +4,14 @@ defaults that older rows have in columns that were added later.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.catalog_readings import TableReading
 from pgoutput_construct.changelog._facts.lineage import Lineage
+from pgoutput_construct.changelog._facts.numbering import ColumnId, column_ids
 from pgoutput_construct.columnar import AS_USUAL, Choices, columns_schema, unify
 from pgoutput_construct.pgtypes.arrow_types import UNTYPED
 from pgoutput_construct.pgtypes.column_reader import ColumnReader
@@ -20,8 +21,6 @@ from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Delete, Relation, RelationColumn, Truncate, Type
 
 _NEXT: Final = 2**63 - 1
-_Attribute: TypeAlias = int | str
-"""What identifies a column of one OID: its attribute number, or its name where the number is unknown."""
 
 
 class UsedDescription(NamedTuple):
@@ -125,7 +124,7 @@ def find_columns(used: Sequence[UsedDescription], lineage: Lineage, choices: Cho
     named: list[tuple[UsedDescription, tuple[str, ...]]] = []
     for oid in dict.fromkeys(each.oid for each in used):
         mine = [each for each in used if each.oid == oid]
-        identities = [_identities(each, mine) for each in mine]
+        identities = _identities(mine)
         called = _column_names(mine, identities)
         if numbers is None:
             numbers = {name: number for number, name in called.items() if isinstance(number, int)}
@@ -136,26 +135,16 @@ def find_columns(used: Sequence[UsedDescription], lineage: Lineage, choices: Cho
     return TableColumns(_unified_schema(named, choices), named[0][1], names, missing, numbers or {})
 
 
-def _identities(used: UsedDescription, all_used: Iterable[UsedDescription]) -> tuple[_Attribute, ...]:
-    """Return what identifies columns: one with only a name known is the one that had it last, or has it next."""
-    if used.numbers is not None:
-        return used.numbers
-    seq, numbers = used.description.seq, dict[str, _Attribute]()
-    for other in sorted(all_used, key=lambda other: _distance(other.description.seq, seq)):
-        for column, number in zip(other.columns, other.numbers or (), strict=False):
-            numbers.setdefault(column.name, number)
-    return tuple(numbers.get(column.name, column.name) for column in used.columns)
+def _identities(used: Sequence[UsedDescription]) -> list[tuple[ColumnId, ...]]:
+    """Return which column is which in descriptions of one table, in their order."""
+    order = sorted(range(len(used)), key=lambda number: used[number].description.seq)
+    ids = column_ids((tuple(column.name for column in used[each].columns), used[each].numbers) for each in order)
+    return [found for _, found in sorted(zip(order, ids, strict=True))]
 
 
-def _distance(seq: int, here: int) -> tuple[bool, int]:
-    return seq > here, abs(seq - here)
-
-
-def _column_names(
-    used: Sequence[UsedDescription], identities: Sequence[tuple[_Attribute, ...]]
-) -> dict[_Attribute, str]:
+def _column_names(used: Sequence[UsedDescription], identities: Sequence[tuple[ColumnId, ...]]) -> dict[ColumnId, str]:
     """Return the name of each column, which no other has."""
-    called: dict[_Attribute, str] = {}
+    called: dict[ColumnId, str] = {}
     for each, own in zip(used, identities, strict=True):
         for column, identity in zip(each.columns, own, strict=True):
             if identity not in called:
@@ -163,7 +152,7 @@ def _column_names(
     return called
 
 
-def _unique_name(name: str, identity: _Attribute, taken: set[str]) -> str:
+def _unique_name(name: str, identity: ColumnId, taken: set[str]) -> str:
     found = name if name not in taken else f"{name}_dropped_{identity}"
     while found in taken:
         found += "_"
@@ -172,12 +161,12 @@ def _unique_name(name: str, identity: _Attribute, taken: set[str]) -> str:
 
 def _missing(
     used: Sequence[UsedDescription],
-    identities: Sequence[tuple[_Attribute, ...]],
-    called: Mapping[_Attribute, str],
+    identities: Sequence[tuple[ColumnId, ...]],
+    called: Mapping[ColumnId, str],
     lineage: Lineage,
 ) -> dict[int, dict[str, ColumnDefault]]:
     """Return the defaults that the rows of each description have in columns that were added later."""
-    first: dict[_Attribute, tuple[int, ColumnDefault]] = {}
+    first: dict[ColumnId, tuple[int, ColumnDefault]] = {}
     for each, own in sorted(zip(used, identities, strict=True), key=lambda pair: pair[0].description.seq):
         for column, number in zip(each.columns, own, strict=True):
             text = lineage.missing(each.oid, number) if isinstance(number, int) and number not in first else None
