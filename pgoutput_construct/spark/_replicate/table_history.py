@@ -98,10 +98,13 @@ def _write_into(
 
 def _with_replaced_rows(there: DataFrame, rows: DataFrame) -> DataFrame:
     """Return a history with rows replaced or added; dropped columns stay, in their present types."""
-    keys = rows.select(*ROW_KEY)
+    keys, dropped = rows.select(*ROW_KEY), [name for name in there.columns if name not in rows.columns]
+    if dropped:  # rows that have ended since have their values there
+        rows = rows.join(there.select(*ROW_KEY, *map(column, dropped)), [*ROW_KEY], "left")
     kinds = {field.name: field.dataType for field in rows.schema if field.name in there.columns}
     kept = cast_columns(there, {name: kind for name, kind in kinds.items() if name not in HISTORY})
-    return kept.join(keys, [*ROW_KEY], "left_anti").unionByName(rows, allowMissingColumns=True)
+    lasting = kept.join(keys, [*ROW_KEY], "left_anti").select(*map(column, kept.columns))  # joined, the key comes first
+    return lasting.unionByName(rows, allowMissingColumns=True)
 
 
 _FROM: Final = ("_op", "_commit_time", "_unchanged")
