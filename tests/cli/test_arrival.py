@@ -1,20 +1,26 @@
 """Options of commands arrive as arguments of the functions that do the work: the value that was given, and no other."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple
 
 import click
 import pytest
 
 import pgoutput_construct as pgo
+from pgoutput_construct.changelog.compact import CompactionLimits
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.spark import Retention
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS
 from tests.cli.conftest import Run
 from tests.cli.test_replicate import ARRIVING
 from tests.spark.logs import write_orders
 
+_OF_BYTES: Final = (*LAYOUT_OPTIONS, *STATE_PARAMETERS)
+"""The options of how bytes are read."""
 _Options = Mapping[str, tuple[tuple[str, ...], Mapping[Any, Any]]]
 
 
@@ -48,6 +54,23 @@ def _seconds(*names: str) -> _Options:
     return {name: ((f"--{name.replace('_', '-')}", "7.5"), {name: 7.5}) for name in names}
 
 
+_SPARK: _Options = {
+    "master": (("--master", "local[7]"), {0: "local[7]"}),
+    "conf": (("--conf", "a=b"), {1: {"a": "b"}}),
+}
+_SERVERLESS: Mapping[str, Any] = {
+    "pgoutput_construct.spark.spark_session": lambda *_, **__: nullcontext(),
+    "pgoutput_construct.spark._verify.format_of": lambda _: "parquet",
+    "pgoutput_construct.spark._verify.chosen_tables": lambda _, tables: tables or (),
+    "pgoutput_construct.postgres.checksums.SourceServer": lambda *_, **__: None,
+    "pgoutput_construct.spark._verify.VerifyOptions": lambda wait, **_: wait,
+}
+"""What ``verify`` needs of a warehouse and a server."""
+_FORK: Mapping[str, Any] = {
+    "pgoutput_construct.forensics._fork.fork_point": lambda *_: None,
+    "pgoutput_construct.publisher.replay.connected": lambda _: nullcontext(),
+    "pgoutput_construct.spark.spark_session": lambda *_, **__: None,
+}
 _AT: _Options = {
     "since": (("--since", "0/5"), {"since": pgo.Lsn(5)}),
     "until": (("--until", "2026-01-31T12:00+00:00"), {"until": pgo.Timestamp.from_text("2026-01-31 12:00+00")}),
@@ -162,7 +185,16 @@ COMMANDS = (
             "masks": (("--mask", "*=plain"), {"masks": (("*", "plain"),)}),
             **_AT,
         },
-        frozenset({"output", "keys", "shrink", "timeout"}),
+        frozenset({"output", "keys"}),
+    ),
+    _Command(
+        "fixture",
+        ("LOG", "--output", "NEW", "--shrink", "true"),
+        "pgoutput_construct.forensics.command_fails",
+        {
+            "shrink": (("--shrink", "false"), {0: "false"}),
+            "timeout": (("--timeout", "7.5"), {1: 7.5}),
+        },
     ),
     _Command(
         "replay",
@@ -203,12 +235,164 @@ COMMANDS = (
             "retain_snapshots": (("--retain-snapshots", "3"), {3: Retention(count=3)}),
             "seconds": (("--seconds", "7.5"), {4: 7.5}),
         },
-        frozenset({"as_json", "master", "conf"}),
+        frozenset({"as_json"}),
+        _SERVERLESS,
+    ),
+    _Command("maintain", ("NEW",), "pgoutput_construct.spark.spark_session", _SPARK, without=_SERVERLESS),
+    _Command(
+        "verify",
+        ("LOG", "--dsn", "host=none", "--warehouse", "NEW"),
+        "pgoutput_construct.spark._verify.verify",
         {
-            "pgoutput_construct.spark.spark_session": lambda *_, **__: nullcontext(),
-            "pgoutput_construct.spark._verify.format_of": lambda _: "parquet",
+            "warehouse": (("--warehouse", "x"), {2: "x"}),
+            "tables": (("--table", "t"), {4: ("public.t",)}),
+            "wait": (("--wait", "7.5"), {5: 7.5}),
+            "masks": (("--mask", "public.t.a=sha256(x)"), {7: {"public.t.a": "sha256(x)"}}),
+        },
+        frozenset({"as_json"}),
+        {**_SERVERLESS, "pgoutput_construct.spark._verify.VerificationRecord": lambda *_: None},
+    ),
+    _Command(
+        "verify",
+        ("LOG", "--dsn", "host=none", "--warehouse", "NEW"),
+        "pgoutput_construct.spark._verify.VerificationRecord",
+        {"resume": (("--resume", "x.json"), {1: "x.json"})},
+        without=_SERVERLESS,
+    ),
+    _Command(
+        "verify",
+        ("LOG", "--dsn", "host=none", "--warehouse", "NEW"),
+        "pgoutput_construct.spark._verify.VerificationRecord.restart",
+        {"restart": (("--restart",), {})},
+        without=_SERVERLESS,
+        needs_option=True,
+    ),
+    _Command(
+        "verify",
+        ("LOG", "--warehouse", "NEW", "--dsn", "host=none"),
+        "pgoutput_construct.postgres.checksums.SourceServer",
+        {"dsn": (("--dsn", "host=other"), {0: "host=other"})},
+        without=_SERVERLESS,
+    ),
+    _Command(
+        "verify",
+        ("LOG", "--dsn", "host=none", "--warehouse", "NEW"),
+        "pgoutput_construct.spark.spark_session",
+        _SPARK,
+        without=_SERVERLESS,
+    ),
+    _Command(
+        "fork",
+        ("LOG", "--at", "0/5", "--into", "dbname=copy"),
+        "pgoutput_construct.forensics.fork",
+        {
+            "at": (("--at", "0/6"), {1: pgo.Lsn(6)}),
+            "into": (("--into", "dbname=other"), {2: "dbname=other"}),
+            "warehouse": (("--warehouse", "s3://b/w"), {3: "s3://b/w"}),
+            "form": (("--format", "delta"), {4: "delta"}),
+            "host": (("--host", "::1"), {"host": "::1"}),
+        },
+        without=_FORK,
+    ),
+    _Command(
+        "fork",
+        ("LOG", "--at", "0/5", "--warehouse", "NEW"),
+        "pgoutput_construct.spark.spark_session",
+        _SPARK,
+        without=_FORK,
+    ),
+    _Command(
+        "tables",
+        ("LOG", "--output", "NEW"),
+        "pgoutput_construct.spark.open_log",
+        {
+            "types": (("--types", "numeric=string"), {"types": "numeric=string"}),
+            "metadata_prefix": (("--metadata-prefix", "pg_"), {"metadata_prefix": "pg_"}),
+        },
+        without=_SERVERLESS,
+    ),
+    _Command(
+        "tables",
+        ("LOG", "--output", "NEW"),
+        "pgoutput_construct.spark.write_tables",
+        {
+            "output": (("--output", "x"), {1: Path("x")}),
+            "tables": (("--table", "public.orders"), {2: ["public.orders"]}),
+            "overwrite": (("--overwrite",), {3: "overwrite"}),
+        },
+        without={**_SERVERLESS, "pgoutput_construct.spark.open_log": lambda *_, **__: SimpleNamespace(tables=["t"])},
+    ),
+    _Command("tables", ("LOG", "--output", "NEW"), "pgoutput_construct.spark.spark_session", _SPARK),
+    _Command(
+        "snapshot",
+        ("host=none", "NEW", "--table", "t"),
+        "pgoutput_construct.postgres.snapshot",
+        {
+            "tables": (("--table", "u"), {2: ("public.t", "public.u")}),
+            "workers": (("--workers", "3"), {"workers": 3}),
         },
     ),
+    _Command(
+        "slots",
+        ("host=none",),
+        "pgoutput_construct.postgres.slot_health",
+        {"slot": (("--slot", "s"), {1: "s"})},
+        frozenset({"as_json", "check", "max_lag"}),
+    ),
+    _Command(
+        "log compact",
+        ("LOG",),
+        "pgoutput_construct.changelog.compact.compact",
+        {
+            "rows": (("--rows", "50"), {1: CompactionLimits(rows=50)}),
+            "least": (("--least", "3"), {1: CompactionLimits(least=3)}),
+            "grace": (("--grace", "7.5"), {1: CompactionLimits(grace=7.5)}),
+        },
+        frozenset({"dry_run", "as_json"}),
+    ),
+    _Command(
+        "log prune",
+        ("LOG", "--before", "0/5"),
+        "pgoutput_construct.changelog.prune.prune",
+        {
+            "before": (("--before", "0/6"), {1: pgo.Lsn(6)}),
+            "states": (("--without-states",), {"states": False}),
+            "dry_run": (("--dry-run",), {"dry_run": True}),
+        },
+        frozenset({"yes", "as_json"}),
+    ),
+    _Command(
+        "log readers",
+        ("LOG", "--add", "r"),
+        "pgoutput_construct.changelog.registry.register",
+        {
+            "add": (("--add", "q"), {1: "q"}),
+            "at": (("--at", "0/5"), {2: 77, 3: pgo.Lsn(5)}),
+            "wait": (("--wait", "7.5"), {4: 7.5}),
+        },
+        frozenset({"as_json"}),
+        {"pgoutput_construct.changelog.registry.next_seq_at": lambda *_: 77},
+    ),
+    _Command(
+        "log readers",
+        ("LOG",),
+        "pgoutput_construct.changelog.registry.forget",
+        {"remove": (("--remove", "r"), {1: "r"})},
+        without={"pgoutput_construct.changelog.registry.readers": lambda _: [SimpleNamespace(name="r")]},
+        needs_option=True,
+    ),
+    _Command("log show", ("LOG",), "", {}, frozenset({"verify", "as_json", "everything", "dsn"})),
+    _Command("status", ("LOG",), "", {}, frozenset({"warehouse", "dsn", "as_json", "check", "max_lag"})),
+    _Command(
+        "tail",
+        ("LOG",),
+        "",
+        {},
+        frozenset({"publications", "follow", "from_lsn", "tables", "limit", "as_json", "everything"}),
+    ),
+    _Command("inspect", (), "", {}, frozenset({"index", "seq", "frame", "everything", "svg", "html", *_OF_BYTES})),
+    _Command("build", (), "", {}, frozenset({"form", "output", *LAYOUT_OPTIONS})),
+    _Command("decode", (), "", {}, frozenset({"form", *LAYOUT_OPTIONS})),
     _Command(
         "replicate",
         ("LOG", "--into", "parquet", "--warehouse", "NEW", "--once"),
@@ -223,7 +407,7 @@ COMMANDS = (
 CASES = [pytest.param(command, name, id=f"{command.name}-{name}") for command in COMMANDS for name in command.options]
 
 
-_PLAIN = (str, int, float, tuple, dict, Retention, type(None))
+_PLAIN = (str, int, float, tuple, list, dict, Path, Retention, CompactionLimits, type(None))
 """What has values that can be compared: what arrives otherwise is a log, a store or a function."""
 
 
@@ -253,21 +437,37 @@ def calls(run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         for function, instead in {**command.without, command.function: record}.items():
             monkeypatch.setattr(function, instead)
         given = (places.get(each, each) for each in (*command.arguments, *options))
-        result = run(command.name, *given)
+        result = run(*command.name.split(), *given)
         assert isinstance(result.exception, _Called), result.output
         return {key: value for key, value in found.items() if isinstance(value, _PLAIN)}
 
     return call
 
 
-@pytest.mark.parametrize("name", sorted({command.name for command in COMMANDS}))
-def test_each_option_is_named(name: str) -> None:
-    """Here, or as one that is no argument of a function."""
-    found = cli.get_command(click.Context(cli), name)
-    assert found is not None
-    options = {each.name for each in found.params if isinstance(each, click.Option)}
-    entries = [command for command in COMMANDS if command.name == name]
-    assert options == {each for command in entries for each in (*command.options, *command.others)}
+def _commands(group: click.Group = cli, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(click.Context(group)):
+        found = group.get_command(click.Context(group), name)
+        if isinstance(found, click.Group):
+            yield from _commands(found, f"{name} ")
+        elif found is not None:
+            yield f"{path}{name}", found
+
+
+@cache
+def _texts() -> list[str]:
+    return [path.read_text() for path in Path(__file__).parents[1].rglob("*.py")]
+
+
+@pytest.mark.parametrize(("name", "command"), [*_commands()])
+def test_each_option_is_named(name: str, command: click.Command) -> None:
+    """Here, with the argument that it becomes; or as one of what is shown, which a test of the command gives."""
+    options = {each.name: each for each in command.params if isinstance(each, click.Option)}
+    entries = [entry for entry in COMMANDS if entry.name == name]
+    assert options.keys() == {each for entry in entries for each in (*entry.options, *entry.others)}
+    mine = [text for text in _texts() if f'"{name.split(maxsplit=1)[0]}"' in text]
+    for each in {each for entry in entries for each in entry.others}:
+        flags = [*options[each].opts, *options[each].secondary_opts]
+        assert any(f'"{flag}"' in text for flag in flags for text in mine), flags
 
 
 @pytest.mark.parametrize(("command", "name"), CASES)

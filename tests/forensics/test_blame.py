@@ -71,6 +71,8 @@ def test_a_row_and_all_that_happens_to_it(shop: Shop) -> None:
     assert moved.relation is not None
     sent = pgo.Update(None, moved.relation.relation_oid, "K", (b"1", None, None), (b"42", None, pgo.UNCHANGED))
     assert pgo.parse(moved.payload, **moved.options) == sent
+    row = (shop.directory, "--table", "public.thing", "--key", "43")
+    assert [large.decode() in "".join(run(*row, *option).stdout.split()) for option in ([], ["--all"])] == [False, True]
 
 
 @server
