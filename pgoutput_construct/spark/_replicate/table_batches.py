@@ -29,7 +29,7 @@ import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
@@ -116,6 +116,28 @@ class Batch:
     """The durations of its steps: ``stage`` the changes, ``write`` the tables."""
 
 
+class _BatchTables(NamedTuple):
+    """What a batch is about."""
+
+    before: Collection[Dataset]
+    """The datasets that the warehouse had of the log."""
+    tables: Sequence[Table]
+    """The tables to replicate, also those with a dataset that were renamed, or dropped, since."""
+    due: Sequence[Table]
+    """Those of them that are tried now: another one is in trouble, and its pause is not over."""
+    early: set[int]
+    """The OIDs of tables whose copies come later."""
+    gone: set[int]
+    """The OIDs of dropped tables whose datasets are removed."""
+
+    @property
+    def untried(self) -> set[int]:
+        """The OIDs of the tables that are not tried."""
+        tried = {table.relation_oid for table in self.due}
+        others = (table for table in self.tables if table.relation_oid not in tried)
+        return self.early.union(oid for table in others for oid in table.relation_oids)
+
+
 class WarehouseTables:
     """The tables of a warehouse, batch by batch."""
 
@@ -195,68 +217,32 @@ class WarehouseTables:
                 the batch. A table that is incomplete only now, because its copy comes later, is not begun yet.
             tries_all: Whether tables in trouble are retried before their pause is over.
         """
-        began, began_at, seq = time.monotonic(), time.time(), log.opened.as_of
+        began, began_at = time.monotonic(), time.time()
         self._missing, self._reasons, self._step_seconds = {}, {}, {"stage": 0.0, "write": 0.0}
         self.known.begin()
-        check_same_log(log.log, replace(self.known.progress, seq=-1), self._warehouse)
-        ruled = self._rules.applied_to(log)
-        masks, self._rules = ruled.masks, ruled.rules
-        log = self._layout.applied_to(ruled.log, self._sink.naming.prefix)
-        self.known.progress = replace(self.known.progress, log=identity_of(log.log), rules=self._rules.to_notes())
-        coverage, mine = Coverage(self.known.progress, log.opened.index.first_seq), self.known.own
-        early = _awaiting_copies(log, mine.values(), lacking)
-        tables = [table for table in self._tables(log, mine.values()) if table.relation_oid not in early]
-        present = {table.relation_oid for table in tables if not table.dropped}
-        self._refuse(log, coverage)
-        self._refuse_damaged(log, tables)
-        self._refuse_equal_names(tables)
-        due = [table for table in tables if tries_all or self.troubles.may_retry(table.relation_oid)]
-        gone = set[int]() if self._keep_dropped else _dropped_oids(log, due, self._chosen)
-        tried = {table.relation_oid for table in due}
-        others = {oid for table in tables if table.relation_oid not in tried for oid in table.relation_oids}
-        self.known.settle(due, gone, early | others, self._resync)
-        self.known.remove_unnoted(tables, self._history)
-        moved = self.known.move_renamed(due)
-        plans = BatchPlanner(self.known.datasets, coverage, seq, self._resync, self._layout)
-        steps = self._without_blocked(log, [step for table in due for step in self._steps(log, table, plans)])
-        self._reasons = {step.table: step.reason for step in steps if step.reason and not step.dataset.is_history}
-        if steps:
-            progress = self.known.progress
-            progress = replace(progress, batch=progress.batch + 1, seq=seq, done=False)
-            self.known.announce(progress, [step.dataset for step in steps])
-            self._apply_steps(escape_log(log), steps, masks)
-        self._describe_others(due, {step.oid for step in steps})
-        waiting = {oid for oid in present if oid in self.troubles} - {table.relation_oid for table in due}
-        failing = waiting | self.known.failed.keys()
-        removed = [
-            each
-            for each in obsolete_datasets(tables, self.known.own, self._keep_dropped, self.known.names, gone)
-            if each.version.oid not in failing
-        ]
-        self.known.remove(removed)
-        for oid, (name, error) in self.known.failed.items():
-            self.troubles.note(oid, name, error)
-        self.troubles.retain_only(waiting | self.known.failed.keys())
-        self._resync -= {table.qualified for table in due if table.relation_oid not in self.known.failed}
-        oids = {table.relation_oid for table in tables}
-        lacks = [each for each in log.lacks if each.relation_oid in oids]
-        lacks = [*coverage.reported_lacks(lacks, mine.values())]
-        self._finish(log, lacks, bool(early), {table.relation_oid for table in due})
+        log, masks = self._with_rules(log)
+        coverage = Coverage(self.known.progress, log.opened.index.first_seq)
+        found = self._found(log, coverage, lacking, tries_all)
+        self.known.settle(found.due, found.gone, found.untried, self._resync)
+        self.known.remove_unnoted(found.tables, self._history)
+        moved = self.known.move_renamed(found.due)
+        steps = self._write(log, coverage, found, masks)
+        removed = self._remove_obsolete(found)
+        lacks = self._finish(log, coverage, found)
         if lacking is not None:
             lacks = [lack for lack in lacks if lack.relation_oid in lacking]
         done = dict.fromkeys(moved, "renamed")
         done |= {step.table: str(step.mode) for step in reversed(steps) if step.oid not in self.known.failed}
         lsn, time_of_commit = _last_commit(log)
-        there = {table.qualified for table in tables if not table.dropped}
+        there = {table.qualified for table in found.tables if not table.dropped}
+        oids = {table.relation_oid for table in found.tables}
         return Batch(
             number=self.known.progress.batch,
-            seq=seq,
+            seq=log.opened.as_of,
             commit_lsn=lsn,
             commit_time=time_of_commit,
             tables=done,
-            removed=tuple(
-                name for name in (*moved.values(), *(each.version.table for each in removed)) if name not in there
-            ),
+            removed=tuple(name for name in (*moved.values(), *removed) if name not in there),
             lacks=tuple(lacks),
             unpublished=tuple(each for each in log.unpublished_columns if each.relation_oid in oids),
             missing=self._missing,
@@ -268,6 +254,56 @@ class WarehouseTables:
             began=began_at,
             step_seconds=self._step_seconds,
         )
+
+    def _with_rules(self, log: OpenLog) -> tuple[OpenLog, TableMasks]:
+        """Return a log with the columns that tables of the warehouse have, and the masks of these."""
+        check_same_log(log.log, replace(self.known.progress, seq=-1), self._warehouse)
+        ruled = self._rules.applied_to(log)
+        self._rules = ruled.rules
+        identity, rules = identity_of(log.log), self._rules.to_notes()
+        self.known.progress = replace(self.known.progress, log=identity, rules=rules)
+        return self._layout.applied_to(ruled.log, self._sink.naming.prefix), ruled.masks
+
+    def _found(
+        self, log: OpenLog, coverage: Coverage, lacking: Collection[int] | None, tries_all: bool
+    ) -> "_BatchTables":
+        """Return the tables of a batch, after those that cannot be brought up to date are noted."""
+        mine = self.known.own.values()
+        early = _awaiting_copies(log, mine, lacking)
+        tables = [table for table in self._tables(log, mine) if table.relation_oid not in early]
+        self._refuse(log, coverage)
+        self._refuse_damaged(log, tables)
+        self._refuse_equal_names(tables)
+        due = [table for table in tables if tries_all or self.troubles.may_retry(table.relation_oid)]
+        gone = set[int]() if self._keep_dropped else _dropped_oids(log, due, self._chosen)
+        return _BatchTables(mine, tables, due, early, gone)
+
+    def _write(self, log: OpenLog, coverage: Coverage, found: "_BatchTables", masks: TableMasks) -> Sequence[TableStep]:
+        """Write what is to be written of the tables, and describe the others; return the steps of that."""
+        plans = BatchPlanner(self.known.datasets, coverage, log.opened.as_of, self._resync, self._layout)
+        steps = self._without_blocked(log, [step for table in found.due for step in self._steps(log, table, plans)])
+        self._reasons = {step.table: step.reason for step in steps if step.reason and not step.dataset.is_history}
+        if steps:
+            progress = self.known.progress
+            progress = replace(progress, batch=progress.batch + 1, seq=log.opened.as_of, done=False)
+            self.known.announce(progress, [step.dataset for step in steps])
+            self._apply_steps(escape_log(log), steps, masks)
+        self._describe_others(found.due, {step.oid for step in steps})
+        return steps
+
+    def _remove_obsolete(self, found: "_BatchTables") -> list[str]:
+        """Remove the datasets of renamed and dropped tables, and note which tables failed; return their names."""
+        present = {table.relation_oid for table in found.tables if not table.dropped}
+        waiting = {oid for oid in present if oid in self.troubles} - {table.relation_oid for table in found.due}
+        failing = waiting | self.known.failed.keys()
+        obsolete = obsolete_datasets(found.tables, self.known.own, self._keep_dropped, self.known.names, found.gone)
+        removed = [each for each in obsolete if each.version.oid not in failing]
+        self.known.remove(removed)
+        for oid, (name, error) in self.known.failed.items():
+            self.troubles.note(oid, name, error)
+        self.troubles.retain_only(waiting | self.known.failed.keys())
+        self._resync -= {table.qualified for table in found.due if table.relation_oid not in self.known.failed}
+        return [each.version.table for each in removed]
 
     def _refuse(self, log: OpenLog, coverage: Coverage) -> None:
         """Note the tables that cannot be brought up to date from the log."""
@@ -306,15 +342,15 @@ class WarehouseTables:
         for table, error in self.known.names.conflicts(tables, owners, ignores_case):
             self.known.fail(table.relation_oid, table.qualified, error)
 
-    def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool, tried: Collection[int]) -> None:
+    def _finish(self, log: OpenLog, coverage: Coverage, found: "_BatchTables") -> list[Lack]:
         """Note where the tables are, also in the log: it retains what a table in trouble has not applied.
 
-        Args:
-            log: The log.
-            lacks: What it lacks of tables.
-            is_early: Whether the copies of some tables come later, which no other reader retains.
-            tried: The OIDs of the tables that the batch was to bring up to date.
+        Returns:
+            What the log lacks of the tables.
         """
+        oids, tried = ({table.relation_oid for table in each} for each in (found.tables, found.due))
+        found_lacks = [each for each in log.lacks if each.relation_oid in oids]
+        lacks = [*coverage.reported_lacks(found_lacks, found.before)]
         before, end, troubled = self.known.progress, log.opened.as_of, self.troubles.names
         own_seqs = {oid: before.own_seqs.get(oid, self.applied) for oid in troubled}
         own_seqs |= {oid: seq for oid, seq in before.own_seqs.items() if oid not in tried and _exists(log, oid)}
@@ -327,10 +363,11 @@ class WarehouseTables:
         if self._is_registered:  # before the note: an interruption here is repeated
             hold_tables(log.log, now.reader, {oid: troubled[oid] for oid in own_seqs.keys() - before.own_seqs.keys()})
         self.known.note(now)
-        if self._is_registered and not is_early:
+        if self._is_registered and not found.early:  # no other reader retains what comes later
             advance_warehouse(log, now.reader, self.applied, {each.version.oid for each in self.known.own.values()})
         if self._is_registered and before.own_seqs.keys() - own_seqs.keys():
             release_tables(log.log, now.reader, own_seqs)
+        return lacks
 
     def _steps(self, log: OpenLog, table: Table, plans: BatchPlanner) -> list[TableStep]:
         """Return what to do for a table; nothing if it fails."""

@@ -81,6 +81,6 @@ def test_no_context_and_no_broadcast() -> None:
     Four files need the driver: one asks whether it exists, the others are for sessions of our own, which have it.
     """
     spark = ROOT / "pgoutput_construct" / "spark"
-    need_driver = ("_deferred_session.py", "_heap.py", "_own_session.py", "_replicate/iceberg_files.py")
+    need_driver = ("_deferred_session.py", "_heap.py", "_own_session.py", "_table_formats/iceberg_files.py")
     for path in {*spark.rglob("*.py")} - {spark / name for name in need_driver}:
         assert not re.search(r"sparkContext|(?<!F)\.broadcast\(|\.rdd\b|_jvm\b", path.read_text("utf-8")), path
