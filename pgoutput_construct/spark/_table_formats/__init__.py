@@ -13,13 +13,16 @@ reading at ``sink``.
 
 To add a format of tables:
 
-1. Write its ``Sink``, whose docstrings say what a format has to promise; the version of a dataset must be written in
-   the same commit as its rows. Most of ``merge_statement`` is shared; a format whose tables can only be replaced says
-   so by ``is_replaced``.
-2. Add it to ``sinks.open_sink``, its jars and session settings to ``FORMATS`` in ``spark/formats.py``, and its name to
-   ``TABLE_FORMATS`` in ``cli/_options.py``, which commands, fault runs and benchmarks use.
-3. Add it to the parameters ``into`` of ``tests/spark/replicate``, and to ``WAYS`` of ``test_crashes`` there, and run
-   ``python -m tools.faults spark`` and ``histories`` with it.
+1. Write its ``Sink``, whose docstrings say what a format has to promise. A format whose tables can only be replaced
+   says so by ``is_replaced``, and writes four methods: ``version``, ``read``, ``existing`` and ``replace``
+   (``tests/spark/replicate/json_sink.py`` is one); one that merges shares most of ``merge_statement``. The version of a
+   dataset is written in the same commit as its rows, or the note is that commit: then the caller writes it, after
+   ``replace`` has returned the details of the dataset.
+2. Add it to ``sinks.SINKS``, and to ``write_options_of`` there what it does not have; its jars and session settings to
+   ``FORMATS`` in ``spark/formats.py``; its name to ``TABLE_FORMATS`` in ``cli/_options.py``. Who is to read it without
+   Spark adds it to ``lake/_tables``.
+3. Add it to ``tests/table_formats.py``, and to ``WAYS`` of ``tests/spark/replicate/test_crashes.py``; what its files
+   are to ``tools/faults/orphans.py``; and run ``python -m tools.faults spark`` and ``histories`` with it.
 
 Invariants: a dataset and its version (``lake/_versions.Version``) are written in one commit; readers see a table
 before or after a commit, never between; what is not of the warehouse stays, unless the sink ``adopts`` it.

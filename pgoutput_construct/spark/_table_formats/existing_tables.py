@@ -98,7 +98,7 @@ class ExistingTable(NamedTuple):
 def existing_files(
     spark: SparkSession, warehouse: Warehouse, folder: str, entries: Iterable[str], lists: bool
 ) -> ExistingTable:
-    """Return what some entries of a folder are, which are no part of a table of the format.
+    """Return what some entries of a folder are, which are no part of a table of the format; columns are of Parquet.
 
     Args:
         spark: A session.

@@ -116,7 +116,6 @@ class ParquetSink(Sink):
         """Take the warehouse, and how tables are written."""
         super().__init__(warehouse, options)
         self._mode, self.overwrites_few = options.mode, options.mode is not WriteMode.MERGE_ON_READ
-        self.grace = options.grace
         self._codec = ""
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:

@@ -281,11 +281,10 @@ class Sink(ABC):
     format: ClassVar[str]
     """The name of the format."""
     is_replaced: ClassVar[bool] = False
-    """Whether its tables can only be replaced: it has no ``merge``, ``append`` and ``record``."""
+    """Whether its tables can only be replaced: it has no ``merge``, ``append`` and ``record``, and nothing that is said
+    below about small tables and altered columns concerns it."""
     reserved: ReservedNames
-    """The names of columns that its tables cannot have."""
-    grace: float = DEFAULT_OPTIONS.grace
-    """For how many seconds replaced Parquet files are retained for their readers."""
+    """The names of columns that its tables cannot have: ``ReservedNames(NAME)`` for none."""
     has_comments: ClassVar[bool] = False
     """Whether tables and columns have comments."""
     has_keys: ClassVar[bool] = False
@@ -310,8 +309,10 @@ class Sink(ABC):
     """Settings of a session with which few rows are read and written at less cost."""
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
-        """Take the warehouse, and how tables are written."""
+        """Take the warehouse, and how tables are written; ``write_options_of`` refuses what a format does not have."""
         self.warehouse = warehouse
+        self.grace = options.grace
+        """For how many seconds replaced files are retained for their readers, where it is the note that commits."""
         self.catalog = options.catalog
         """The catalog of the session that has the tables; None where they are in the warehouse."""
         self.schema_column = options.schema_column
@@ -352,7 +353,10 @@ class Sink(ABC):
 
     @abstractmethod
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
-        """Return the version that the data have; None where they have none."""
+        """Return the version that the data have; None where they have none, so that they are written again.
+
+        Where it is the note that commits, it is that of the note: ``dataset.version``.
+        """
 
     @abstractmethod
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
@@ -362,7 +366,8 @@ class Sink(ABC):
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return what exists where a dataset without a note is, and is not of this warehouse; None for nothing.
 
-        What an interrupted batch wrote before the note is of this warehouse.
+        What an interrupted batch wrote before the note is of this warehouse. It is known by what only this package
+        writes: a name of a directory, a file, a property of the table, metadata of a commit.
         """
 
     def check_location(self, spark: SparkSession, dataset: Dataset, columns: StructType) -> ExistingTable | None:
@@ -387,11 +392,18 @@ class Sink(ABC):
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Write all rows of a dataset: readers see the former ones or these. Return it with its details.
 
+        Details are what the note says of the dataset for the format alone, as JSON. The number of the batch,
+        ``version.batch``, is larger than that of any data in the warehouse. Where it is the note that commits, what
+        ``before`` names stays: readers see it until the note is written.
+
         Args:
             spark: The session of the rows.
-            dataset: The dataset as it will be.
+            dataset: The dataset as it will be, with the details of the one that has its rows now, perhaps in another
+                directory.
             rows: Its rows, under the names of datasets; they may be made from the present ones.
-            before: The dataset that is replaced; None for none: then its location is checked first.
+            before: The dataset that is replaced, in the same directory; perhaps that of another table, which gave up
+                the name. None for none: then call ``check_location`` before anything is written, and
+                ``remove_replaced`` for what it returns once all is.
         """
 
     def new_files(
@@ -441,7 +453,7 @@ class Sink(ABC):
         return link_folder(self.warehouse.store, dataset.directory, directory)
 
     def moved(self, dataset: Dataset, directory: str) -> Dataset:
-        """Return a dataset as its note has it after it was moved to a directory."""
+        """Return a dataset as its note has it after it was moved to a directory, which its details may name, too."""
         return replace(dataset, directory=directory)
 
     def has_moved(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
@@ -496,18 +508,21 @@ class Sink(ABC):
             _LOG.warning("%s, the location of %s, is not of this warehouse: it stays", there.location, wanted)
 
     def recover(self, directory: str, noted: Dataset | None, batch: int) -> None:  # noqa: B027 - most leave nothing
-        """Remove what interrupted batches left in the directory of a dataset.
+        """Remove what interrupted batches, and failed steps, left in the directory of a dataset.
+
+        That is what later batches than that of the note wrote, and it does not name; without a note, what this batch
+        wrote, and later ones.
 
         Args:
             directory: The directory.
             noted: The dataset whose note is there; None for none.
-            batch: The number of the last batch that was interrupted: without a note, what it has left is removed.
+            batch: The number of the last batch that was interrupted, or failed.
         """
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Put together and remove what batches have left of a dataset; its rows and its version stay.
 
-        A format that leaves nothing, or removes it with the next batch, does nothing here.
+        A format that leaves nothing, or removes it with the next batch of the table, does nothing here.
 
         Yields:
             What was done, in the words of the format's procedures, and how often.

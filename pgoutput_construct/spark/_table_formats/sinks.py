@@ -27,29 +27,21 @@ _LOCATION: Final = "location"
 """The property that would give all tables one location, where maintenance takes the files of others for orphans."""
 
 
+SINKS: Final[dict[str, type[Sink]]] = {"parquet": ParquetSink, "delta": DeltaSink, "iceberg": IcebergSink}
+"""The sinks by format, and"""
+_SHARED: Final[Mapping[str, type[Sink]]] = {"delta": SharedDelta, "iceberg": SharedIceberg}
+"""those of tables that schemas share."""
+
+
 def open_sink(name: str, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> Sink:
     """Return the sink of a format.
 
     Args:
-        name: The format: ``parquet``, ``delta``, ``iceberg``.
+        name: The format, one of ``SINKS``.
         warehouse: The warehouse.
-        options: How it writes; who only reads needs none.
-
-    Raises:
-        PgoutputError: The format does not have such options.
+        options: How it writes, as ``write_options_of`` has checked it; who only reads needs none.
     """
-    match name:
-        case "parquet":
-            return ParquetSink(warehouse, options)
-        case "delta" if options.schema_column:
-            return SharedDelta(warehouse, options)
-        case "iceberg" if options.schema_column:
-            return SharedIceberg(warehouse, options)
-        case "delta":
-            return DeltaSink(warehouse, options)
-        case "iceberg":
-            return IcebergSink(warehouse, options)
-    raise AssertionError(name)
+    return (_SHARED if options.schema_column else SINKS)[name](warehouse, options)
 
 
 def existing_sink(warehouse: Warehouse, progress: Progress) -> Sink:
