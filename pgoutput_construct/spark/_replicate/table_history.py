@@ -4,7 +4,7 @@ A history is the intervals of ``_state/intervals``, written down as changes come
 completed when it ends.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Final
@@ -29,6 +29,7 @@ from pgoutput_construct.spark._log_view.change_columns import (
     TRUNCATE,
     TURN,
     column,
+    merge_untyped,
 )
 from pgoutput_construct.spark._log_view.replicated_tables import Identity, Table
 from pgoutput_construct.spark._open_log import OpenLog
@@ -99,8 +100,11 @@ def _write_into(
 def _with_replaced_rows(there: DataFrame, rows: DataFrame) -> DataFrame:
     """Return a history with rows replaced or added; dropped columns stay, in their present types."""
     keys, dropped = rows.select(*ROW_KEY), [name for name in there.columns if name not in rows.columns]
-    if dropped:  # rows that have ended since have their values there
-        rows = rows.join(there.select(*ROW_KEY, *map(column, dropped)), [*ROW_KEY], "left")
+    if dropped:  # which the log no longer describes: rows that have ended since have their values there
+        values = there.select(*ROW_KEY, *map(column, dropped), F.col("_untyped").alias("__texts"))
+        texts = F.map_filter("__texts", lambda name, _: name.isin(dropped))
+        rows = rows.join(values.join(keys, [*ROW_KEY], "left_semi"), [*ROW_KEY], "left")
+        rows = rows.withColumn("_untyped", merge_untyped(F.col("_untyped"), texts)).drop("__texts")
     kinds = {field.name: field.dataType for field in rows.schema if field.name in there.columns}
     kept = cast_columns(there, {name: kind for name, kind in kinds.items() if name not in HISTORY})
     lasting = kept.join(keys, [*ROW_KEY], "left_anti").select(*map(column, kept.columns))  # joined, the key comes first
@@ -117,6 +121,8 @@ def history(
 ) -> DataFrame:
     """Return the rows that are new in a table's history, and earlier ones that have ended since: with HISTORY.
 
+    They have the present columns, and those that the history has, the log describes, and that were dropped.
+
     Args:
         before: The history, None for none.
         changes: The changes since that count, copied rows as inserts before all.
@@ -127,14 +133,16 @@ def history(
     opened = (
         None if before is None else before.where("_ended_by IS NULL").withColumnRenamed("_valid_from", "_commit_time")
     )
-    rows = _history_rows(intervals_after(None if begins else opened, changes, table, summary), table)
+    there = () if before is None else before.columns
+    dropped = tuple(name for name in table.columns.names if name in there and name not in table.current)
+    rows = _history_rows(intervals_after(None if begins else opened, changes, table, summary), table, dropped)
     if opened is None or not begins:
         return rows
     # Changes that were recorded before the copy was complete, and that it does not contain, make their rows once more.
     superseded = opened.join(changes.select(*ROW_KEY), [*ROW_KEY], "left_anti")
     ended = superseded.withColumns({"_ended_by": F.lit(SNAPSHOT), "_valid_to": F.lit(None).cast("timestamp")})
     old = stored_rows(ended, table, with_shapes(changes, table), (*_FROM, "_valid_to", "_ended_by"))
-    return rows.unionByName(_history_rows(old, table))
+    return rows.unionByName(_history_rows(old, table, dropped))
 
 
 def intervals_after(
@@ -172,11 +180,11 @@ def intervals_after(
     return reduce(lambda one, other: as_leaf(one).unionAll(other), found)
 
 
-def _history_rows(rows: DataFrame, table: Table) -> DataFrame:
-    """Return rows with the columns of a history."""
+def _history_rows(rows: DataFrame, table: Table, dropped: Collection[str]) -> DataFrame:
+    """Return rows with the columns of a history, ``dropped`` ones among them."""
     copied = F.when(F.col("_commit_lsn") == BEFORE_ALL, SNAPSHOT).otherwise(F.col("_op"))
     named = restore_copy_lsn(rows.withColumn("_op", copied), table).withColumnRenamed("_commit_time", "_valid_from")
-    return named.select(*map(column, table.current), *HISTORY)
+    return named.select(*map(column, (*table.current, *dropped)), *HISTORY)
 
 
 def _intervals(

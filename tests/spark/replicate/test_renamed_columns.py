@@ -129,19 +129,26 @@ def test_a_history_that_does_not_tell(spark: Any, shop: Shop, tmp_path: Path) ->
     assert not open_differences(spark, shop, tmp_path / "wh", TABLES)
 
 
-def test_the_dropped_column_of_a_row_that_ends(spark: Any, shop: Shop, tmp_path: Path) -> None:
-    """A history keeps its value, also where it is written as a whole: here since another column was renamed."""
+@pytest.mark.parametrize(
+    ("rename", "name"),
+    [("ALTER TABLE t RENAME w TO x", "x"), pytest.param("SELECT", "w", marks=pytest.mark.long)],
+    ids=["whole", "recorded"],
+)
+def test_the_values_of_a_dropped_column(spark: Any, shop: Shop, tmp_path: Path, rename: str, name: str) -> None:
+    """A history keeps those of rows that end, or have come, in the batch that drops it; also if it is written again."""
     _execute(
         shop, "CREATE TABLE t (id int PRIMARY KEY, v text, w text); INSERT INTO t VALUES (1, 'a', 'x'), (2, 'b', 'y')"
     )
     replicate(spark, shop.directory, tmp_path / "wh", history=True)
-    _execute(shop, "ALTER TABLE t DROP v; ALTER TABLE t RENAME w TO x; UPDATE t SET x = 'z' WHERE id = 1")
+    insert = "INSERT INTO t VALUES (3, 'c', 'w')"
+    _execute(shop, f"{insert}; ALTER TABLE t DROP v; {rename}; UPDATE t SET {name} = 'z' WHERE id = 1")
     replicate(spark, shop.directory, tmp_path / "wh", history=True)
     found = stored_rows(spark, tmp_path / "wh", "public.t", history=True)
-    rows = found.select(["id", "v", "x", "_ended_by"]).to_pylist()
+    rows = found.select(["id", "v", name, "_ended_by"]).to_pylist()
     assert sorted(map(tuple, map(dict.values, rows)), key=str) == [
         (1, "a", "x", "update"),
         (1, None, "z", None),
         (2, "b", "y", None),
+        (3, "c", "w", None),
     ]
     assert found.column_names[0] == "id"
