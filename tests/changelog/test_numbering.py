@@ -96,13 +96,16 @@ def test_xids_wrap_around() -> None:
         ([(("x", "y"), None)], [("x", "y")]),
         ([(("a", "b"), (1, 2)), (("a", "c"), None), (("a", "c"), (1, 3))], [(1, 2), (1, 3), (1, 3)]),
         ([(("a",), (1,)), (("a",), None), (("a",), (2,))], [(1,), (1,), (2,)]),
-        ([(("a", "b"), (1, 2)), (("a",), (1,)), (("b", "new"), None)], [(1, 2), (1,), (2, "new")]),
+        ([(("a", "b"), (1, 2)), (("a",), (1,)), (("b", "new"), None)], [(1, 2), (1,), ("b", "new")]),
         ([(("a",), (1,)), (("b",), (1,)), (("a",), None)], [(1,), (1,), (1,)]),
+        ([(("id", "a"), (1, 2)), (("id", "b"), (1, 2)), (("id", "b", "a"), None)], [(1, 2), (1, 2), (1, 2, "a")]),
+        ([(("id", "b", "a"), None), (("id", "b"), (1, 2)), (("id", "a"), (1, 2))], [(1, 2, "a"), (1, 2), (1, 2)]),
     ],
-    ids=["unknown", "before and after", "before first", "not in between", "a former name"],
+    ids=["unknown", "before and after", "before first", "dropped", "former", "former of another", "later of another"],
 )
 def test_names_without_numbers(
     described: list[tuple[tuple[str, ...], tuple[int, ...] | None]], expected: object
 ) -> None:
-    """A name is the column that had it last, else the one that had it next."""
+    """A name is the column that had it last, else the one that has it next, and never one that has another name."""
     assert column_ids(described) == expected
+    assert all(len({*ids}) == len(ids) for ids in expected)

@@ -247,19 +247,48 @@ def column_ids(described: Iterable[tuple[Sequence[str], Numbers | None]]) -> lis
     """Return which column is which in the descriptions of a table, as all readers of a log tell them apart.
 
     The log does not know the numbers of a description that no row has, or after which the catalog was not read yet,
-    among others. There a name is taken for the column that had it last, else for the one that had it next.
+    among others. There a name is taken for the column that was called so last, else for the one that is called so next,
+    unless that is another one of the description, or was dropped in between.
 
     Args:
         described: The names of the columns of each description, and their numbers, None where these are unknown; in the
             order of the log.
     """
     found = [(names, tuple[ColumnId, ...](names if numbers is None else numbers)) for names, numbers in described]
+    if all(isinstance(one, int) for _, ids in found for one in ids[:1]):
+        return [ids for _, ids in found]
     for step in (1, -1):
-        known = dict[str, ColumnId]()
+        known, called = dict[str, int](), dict[int, str]()
         for number in range(len(found))[::step]:
             names, ids = found[number]
-            both = zip(names, ids, strict=True)
-            ids = tuple(known.get(name, one) if isinstance(one, str) else one for name, one in both)
-            found[number] = names, ids
-            known |= {name: one for name, one in zip(names, ids, strict=True) if isinstance(one, int)}
+            if any(isinstance(one, str) for one in ids):
+                found[number] = names, (ids := _with_known(names, ids, known, called))
+            else:  # what it lacks was dropped, or comes only later
+                known = {name: one for name, one in known.items() if one in {*ids}}
+            numbered = [(name, one) for name, one in zip(names, ids, strict=True) if isinstance(one, int)]
+            known |= dict(numbered)
+            called |= {one: name for name, one in numbered}
     return [ids for _, ids in found]
+
+
+def _with_known(
+    names: Sequence[str], ids: tuple[ColumnId, ...], known: Mapping[str, int], called: Mapping[int, str]
+) -> tuple[ColumnId, ...]:
+    """Return the columns of a description, those without numbers by the columns that are known to have their names.
+
+    Args:
+        names: Their names.
+        ids: What is known of them.
+        known: The columns by all names that they had.
+        called: What each is called at last.
+    """
+    chosen, taken = [*ids], {*ids}
+    for is_latest in (True, False):
+        for number, name in enumerate(names):
+            one = known.get(name)
+            if isinstance(chosen[number], int) or one is None or one in taken:
+                continue
+            if called[one] == name if is_latest else called[one] not in names:
+                chosen[number] = one
+                taken.add(one)
+    return tuple(chosen)
