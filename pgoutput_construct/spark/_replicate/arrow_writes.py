@@ -202,7 +202,7 @@ def _prepared(
         return FilesUse.REPLACE, files, False
     is_here = before.directory == dataset.directory and sink.naming_of(before) == sink.naming_of(dataset)
     if not is_here or not sink.can_merge(dataset):
-        raise SparkNeededError("it has another name or other partitions than before")
+        raise SparkNeededError("it, its metadata columns or its partitions are called otherwise than before")
     most, uses = most_rows(before, 0), list[FilesUse]()
     has_few = most is None or sink.few_rows is None or most <= sink.few_rows
     has_keys = sink.key_bytes > 0 and table.has_keys and not summary.truncates
@@ -217,16 +217,20 @@ def _prepared(
         files = sink.new_files(spark, dataset, table.stored_schema, before, use)
         if files is not None:
             limit = sink.history_bytes if dataset.is_history and files.deletes is None else sink.few_bytes
-            size = sum(file.size for file in files.present)
+            by_key = sink.key_bytes if has_keys and files.deletes is not None else 0
+            size, count = sum(file.size for file in files.present), _file_count(files.present)
             if size <= limit and (has_few or use is FilesUse.APPEND):
                 return use, files, False
-            finds_rows = has_keys and files.deletes is not None and size <= sink.key_bytes
-            if finds_rows and (count := _file_count(files.present)) >= _FILES:
+            if size > max(limit, by_key):
+                raise SparkNeededError(
+                    f"its files have {shown_bytes(size)}, more than {shown_bytes(max(limit, by_key))}"
+                )
+            if size > by_key:
+                break  # they are few bytes, of many rows
+            if count >= _FILES:
                 raise SparkNeededError(f"it has {count} files, more than {_FILES - 1}")
-            if not finds_rows:
-                raise SparkNeededError(f"its files have {shown_bytes(size)}" if size > limit else f"{most:,} rows")
             return use, files, True
-    raise SparkNeededError(sink.needs_spark if uses else f"{most:,} rows, more than {sink.few_rows:,}")
+    raise SparkNeededError(sink.needs_spark if has_few or has_keys else f"{most:,} rows, more than {sink.few_rows:,}")
 
 
 def _size(spark: SparkSession, sink: Sink, staged: StagedChanges, writes: Sequence[ArrowWrite]) -> int | None:

@@ -26,6 +26,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.lake._notes import Dataset
+from pgoutput_construct.spark._deferred_session import NEEDED_BY
 from pgoutput_construct.spark._execution import plain_errors, run_tasks, task_rows
 from pgoutput_construct.spark._log_view.added_columns import MARK
 from pgoutput_construct.spark._log_view.change_columns import POSITION, changes_schema
@@ -136,7 +137,7 @@ def write_new_rows(log: OpenLog, spark: SparkSession, sink: Sink, step: TableSte
     """
     naming, before = sink.naming_of(step.dataset), step.continued
     is_marked = any(name.startswith(MARK) for name in rows.rule.schema.names)  # their texts name other columns
-    files = None
+    files, reason = None, "a column has the name of a metadata column" if is_marked else sink.needs_spark
     if not is_marked:
         use = FilesUse.REPLACE if before is None else FilesUse.APPEND
         files = sink.new_files(spark, step.dataset, rows.schema_of(naming), step.replaced, use)
@@ -144,10 +145,12 @@ def write_new_rows(log: OpenLog, spark: SparkSession, sink: Sink, step: TableSte
     if files is not None and written:
         done = files.commit(written)
     elif before is None:
+        NEEDED_BY.set(f"{step.table} ({reason})")
         comments = comments_of(sink, log.table(step.table), naming)
         frame = commented(naming.for_dataset(rows.frame(spark)), comments)
         done = sink.replace(spark, step.dataset, frame, step.replaced)
     else:
+        NEEDED_BY.set(f"{step.table} ({reason})")
         done = sink.append(spark, step.dataset, naming.for_dataset(rows.frame(spark)))
     added = rows.summary.changes
     return sink.with_most_rows(done, added if before is None else most_rows(before, added))

@@ -107,7 +107,7 @@ class StepWriter:
                 return self._write_step(spark, step, rows)
 
             prepared = [step for step in others if isinstance(small.get(step.dataset.directory), ProducedFiles)]
-            large = [step for step in group if step not in prepared]
+            large = [step for step in group if not isinstance(small.get(step.dataset.directory), ProducedFiles)]
             yield from self.sessions.run_grouped(prepared, apply, large)
             self.seconds["write"] += time.monotonic() - staged_at
 
@@ -134,8 +134,8 @@ class StepWriter:
         For others it is the reason, or the error.
         """
         if not self.sink.overwrites_few:
-            mode = SparkNeededError("--write-mode is given, or its format has no other way")
-            return {step.dataset.directory: mode for step in steps}
+            reason = SparkNeededError(self.sink.needs_spark if self.sink.is_replaced else "--write-mode is given")
+            return {step.dataset.directory: reason for step in steps}
         try:
             found = produce(self.log, self.sink, self.sessions, steps, staged, self.on_missing)
         except Exception as error:  # one by one they show whose it is

@@ -22,6 +22,7 @@ from pgoutput_construct.spark._replicate.small_tables import SmallTable, tables_
 from pgoutput_construct.spark._replicate.staging import StagedRows
 from pgoutput_construct.spark._replicate.write_ways import (
     FEW_BYTES,
+    SparkNeededError,
     Way,
     arrow_obstacle,
     begins_with_inserts,
@@ -98,11 +99,14 @@ class TableWrite:
         """Overwrite a table of few rows, which Spark reads and writes; return its dataset, None for another way."""
         spark, sink, step, store = self.spark, self.sink, self.step, self.sink.warehouse.store
         lacking = tables_lacking_rows(self.log, self.on_missing)
-        if not (sink.overwrites_few and reaches_files(spark, store)):
-            return None
-        if arrow_obstacle(self.log, step, self.changes.summary):
+        can_be = sink.overwrites_few and reaches_files(spark, store)
+        if not can_be or arrow_obstacle(self.log, step, self.changes.summary):
             return None
         few = SmallTable.from_step(self.log, sink, step, self.changes.files, self.changes.summary, lacking)
+        try:
+            changes = few.read_changes(store)
+        except SparkNeededError:
+            return None
         # If its files could be written in Arrow, they are too many bytes, or a change needs a merge.
         if sink.new_files(spark, step.dataset, few.stored_schema, before, FilesUse.OVERWRITE):
             return None
@@ -111,7 +115,7 @@ class TableWrite:
             if rows is None or rows.nbytes > FEW_BYTES:
                 return None
             try:
-                found = few.after(rows.cast(few.schema), few.read_changes(store))
+                found = few.after(rows.cast(few.schema), changes)
             except (PgoutputError, pa.ArrowException):
                 return None  # a merge says what is wrong
             kinds = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)

@@ -67,7 +67,7 @@ class Ways(NamedTuple):
     ways: tuple[Way, ...]
     """The ways to try, the cheapest first; where none is one, the table is written as a whole."""
     reason: str
-    """Why that is; "" where there were no rows before."""
+    """Why that is, once all ways were tried; "" where there were no rows before."""
 
 
 def staged_ways(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, summary: ChangeSummary) -> Ways:
@@ -144,7 +144,7 @@ def _are_new_rows(log: OpenLog, table: Table, summary: ChangeSummary) -> bool:
 def arrow_obstacle(log: OpenLog, step: TableStep, summary: ChangeSummary) -> str:
     """Return why a dataset is not written in Arrow, as far as is known without reading it; "" if it may be.
 
-    There few rows have changed, all told apart by one identity, and nothing else.
+    Then few rows have changed, all told apart by one identity, and nothing else.
     """
     table, is_written = log.table(step.table), step.mode is UpdateMode.WRITTEN
     is_marked = any(name.startswith(MARK) for name in table.columns.names if name not in table.copied)
@@ -152,7 +152,7 @@ def arrow_obstacle(log: OpenLog, step: TableStep, summary: ChangeSummary) -> str
         "it is continued with another copy": step.dataset.is_history and is_written and step.before is not None,
         f"{summary.changes:,} changes, more than {ARROW_CHANGES:,}": summary.changes > ARROW_CHANGES,
         "its deleted rows stay": is_soft(step.dataset),
-        "a column has the name of an added one": is_marked,
+        "a column has the name of a metadata column": is_marked,
         "the log no longer has all of it": is_written and not log.is_retained(table),
     }
     if reason := next((reason for reason, is_so in found.items() if is_so), "") or _difference(step):

@@ -73,7 +73,6 @@ class JsonSink(Sink):
                 "tables of JSON are not shared by schemas, not partitioned, and have no properties: choose delta or "
                 "iceberg"
             )
-        self.grace = options.grace
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
         """Return the version in the note, which is written last."""

@@ -17,7 +17,7 @@ from tests.spark.test_phases import delete, insert, update
 
 LIMITS: Any = {
     "changes": ((write_ways, "ARROW_CHANGES", 1), "2 changes, more than 1"),
-    "bytes": ((ParquetSink, "key_bytes", 0), (ParquetSink, "few_bytes", 0), r"its files have \d kB"),
+    "bytes": ((ParquetSink, "key_bytes", 0), (ParquetSink, "few_bytes", 0), r"its files have \d kB, more than 0 kB"),
     "staged": ((small_tables, "_BYTES", 10), "a file has . kB, more than 0 kB"),
     "rows": ((small_tables, "_ROWS", 0), "2 rows, more than 0"),
     "memory": ((small_tables, "_MEMORY", 0), "its rows are more than 0 kB in memory"),

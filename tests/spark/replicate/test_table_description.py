@@ -149,3 +149,22 @@ def test_identifier_fields(lake: Any, shop: Shop, tmp_path: Path) -> None:
         "INSERT INTO said VALUES (NULL, NULL, NULL)",
     )
     assert not _key(warehouse, "public.said")
+
+
+@pytest.mark.long
+def test_the_fields_of_a_table_whose_deleted_rows_stay(lake: Any, shop: Shop, tmp_path: Path) -> None:
+    """They are taken back, too, before rows with NULL in them are appended."""
+    warehouse, names = tmp_path / "wh", ["public.said"]
+    shop.capture(snapshot=True)
+    replicate(lake, shop.directory, warehouse, "iceberg", names, soft_delete=True)
+    assert _key(warehouse, "public.said") == {"id", "code"}
+    shop.execute(
+        "ALTER TABLE said DROP CONSTRAINT said_pkey",
+        "ALTER TABLE said ALTER id DROP NOT NULL",
+        "ALTER TABLE said ALTER code DROP NOT NULL",
+        "INSERT INTO said VALUES (NULL, NULL, NULL)",
+    )
+    shop.capture()
+    replicate(lake, shop.directory, warehouse, "iceberg", names)
+    assert not _key(warehouse, "public.said")
+    assert read_current(lake, warehouse, "public.said").where("id IS NULL AND _deleted_at IS NULL").count() == 1

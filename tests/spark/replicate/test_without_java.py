@@ -62,11 +62,11 @@ def no_java(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "JAVA_HOME": str(tmp_path / "empty")}
 
 
-def _replicate(shop: Shop, into: str, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+def _replicate(shop: Shop, into: str, environment: dict[str, str], *options: str) -> "subprocess.CompletedProcess[str]":
     place = shop.directory.parent / "warehouse"
     command = [sys.executable, "-m", "pgoutput_construct.cli", "replicate", str(shop.directory), "--once"]
     command += ["--into", into, "--warehouse", str(place), "--master", "local[2]"]
-    command += ["--maintain", "--history"]
+    command += options or ("--maintain", "--history")
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
 
 
@@ -95,7 +95,8 @@ def _check(shop: Shop, tables: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("into", "java_comes"),
     [
-        pytest.param("parquet", True, id="parquet"),
+        pytest.param("parquet", False, id="parquet"),
+        pytest.param("parquet", True, id="parquet_then_spark", marks=pytest.mark.long),
         pytest.param("delta", False, id="delta"),
         pytest.param("delta", True, id="delta_then_spark", marks=pytest.mark.long),
     ],
@@ -132,6 +133,7 @@ def test_rounds(shop: Shop, no_java: dict[str, str], into: str, java_comes: bool
     _check(shop, {**TABLES, "public.keyed": "id, note, big, at, later"})
 
 
+@pytest.mark.long
 def test_many_tables(shop_of_many: Shop, no_java: dict[str, str]) -> None:
     """More than are worth a task of their own: their inserts are staged, and appended all the same."""
     names = [f"many_{number}" for number in range(34)]
@@ -142,6 +144,16 @@ def test_many_tables(shop_of_many: Shop, no_java: dict[str, str]) -> None:
         done = _replicate(shop_of_many, "delta", no_java)
         assert done.returncode == 0, done.stderr
     _check(shop_of_many, {f"public.{name}": "id" for name in names})
+
+
+def test_rows_that_spark_loads(shop_of_many: Shop, no_java: dict[str, str]) -> None:
+    """Where a format has Spark write what is decoded, the error says why."""
+    shop_of_many.execute("CREATE TABLE loaded (id int PRIMARY KEY)", "INSERT INTO loaded VALUES (1)")
+    shop_of_many.capture()
+    done = _replicate(shop_of_many, "delta", no_java, "--table-property", "delta.appendOnly=false")
+    assert done.returncode == 1
+    needs = r"public\.loaded \(Spark writes tables .* that have partitions, properties"
+    assert re.search(needs, done.stderr), done.stderr
 
 
 @pytest.fixture
