@@ -64,6 +64,7 @@ def _graphs(text: str) -> list[str]:
     return re.findall(r"^```mermaid\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
 def test_graphs_are_mermaid(parser: Path, page: str) -> None:
     """Each graph is a flowchart, and the order of messages a state diagram."""

@@ -38,7 +38,7 @@ CREATE TABLE named (code text, part int, amount numeric, PRIMARY KEY (code, part
 CREATE TABLE keyless (a int, b text);
 ALTER TABLE keyless REPLICA IDENTITY FULL;
 INSERT INTO orders SELECT i, i / 7.0, random(), 'order ' || i, repeat('x', 3000) FROM generate_series(1, 500) i;
-INSERT INTO named SELECT 'Straße ' || i % 10, i, i / 3.0 FROM generate_series(1, 100) i;
+INSERT INTO named SELECT 'Straße ' || i % 10, i, i / 3.0 FROM generate_series(1, 150) i;
 INSERT INTO keyless SELECT i % 5, 'x' FROM generate_series(1, 50) i;
 """
 
@@ -76,7 +76,7 @@ def verdicts(spark: Any, shop: Shop, warehouse: Path, **options: Any) -> dict[st
     """Verify, with small parts."""
     source = SourceServer(shop.dsn, shop.log().options.publications)
     told = {"on_progress": options.pop("on_progress")} if "on_progress" in options else {}
-    pace = VerifyOptions(wait=options.pop("wait", 60.0), rows=60, parts=6, **told)
+    pace = VerifyOptions(wait=options.pop("wait", 60.0), rows=100, parts=6, **told)
     return {each.table: each for each in verify(spark, shop.directory, warehouse, source, options=pace, **options)}
 
 
@@ -107,7 +107,7 @@ def test_equal_while_it_is_written_to(spark: Any, shop: Shop, warehouse: Path) -
     assert compared == {name: found[name].rows for name in compared} and {"public.orders", "public.named"} <= {
         *compared
     }
-    assert found["public.orders"].parts > 6 and found["public.named"].parts == 2
+    assert found["public.orders"].parts > 4 and found["public.named"].parts == 2
     assert not (warehouse / "_verify.json").exists()
 
 

@@ -13,7 +13,7 @@ from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import read_current, replicate
 from pgoutput_construct.spark._table_formats.iceberg_sink import IcebergSink
 from tests.spark.logs import write_orders
-from tests.table_formats import SHORT_IN_PARQUET, SHORT_WITHOUT_DELTA
+from tests.table_formats import SHORT_IN_PARQUET
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +45,7 @@ def _check_rows(spark: Any, log: Path, warehouse: Path) -> None:
     assert sorted(found) == sorted(open_log(spark, log).state("public.orders").select(*columns).collect())
 
 
-@pytest.mark.parametrize("into", SHORT_WITHOUT_DELTA)
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_a_table_of_others(lake: Any, tmp_path: Path, into: str, caplog: pytest.LogCaptureFixture) -> None:
     """It stays as it is, and the error says how it differs; when it is adopted, it is replaced, once."""
     log, warehouse = tmp_path / "log", tmp_path / "wh"

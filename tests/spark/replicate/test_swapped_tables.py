@@ -223,6 +223,7 @@ def _check_changes(lake: Any, shop: Shop, directory: Path, last: Moment) -> None
     assert log.table("public.hidden_x").dropped
 
 
+@pytest.mark.long
 def test_captured_at_once(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
     """No capture looks at the catalog between two names."""
     with Shop.create(server18, "swapped_at_once", tmp_path / "log") as shop:

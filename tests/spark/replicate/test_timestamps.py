@@ -128,6 +128,7 @@ def test_delta_lake(lake: Any, shop: Shop, tmp_path: Path, mode: str | None, mon
         _check_conditions(shop, warehouse, name)
 
 
+@pytest.mark.long
 def test_a_first_column_of_local_time(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
     """A table of Delta Lake that exists has no feature for it, which a new one gets by itself; others are kept."""
     with Shop.create(server18, "first_local", tmp_path / "log") as shop:

@@ -375,7 +375,12 @@ def test_partitions_with_another_identity(lake: Any, shop: Shop, tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"write_mode": "merge-on-read"}, {"into": "iceberg"}], ids=["whole", "parts", "iceberg"]
+    "options",
+    [
+        pytest.param({}, id="whole"),
+        pytest.param({"write_mode": "merge-on-read"}, id="parts", marks=pytest.mark.long),
+        pytest.param({"into": "iceberg"}, id="iceberg", marks=pytest.mark.long),
+    ],
 )
 def test_a_row_that_enters_a_row_filter(lake: Any, shop: Shop, tmp_path: Path, options: dict[str, str]) -> None:
     """Its UPDATE is sent as an INSERT without the unchanged TOASTed value: an error with the remedy, which helps."""

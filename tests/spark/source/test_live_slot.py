@@ -196,7 +196,7 @@ def test_with_spark(spark: Any, shop: str, execute: Callable[[str], Any], tmp_pa
         found[number] = sorted(row["id"] for row in batch.collect())
 
     said = []
-    for keys in ((1, 2), (3, 4), (), ()):
+    for keys in ((1, 2), (3, 4), ()):
         for key in keys:
             execute(f'INSERT INTO "Order items" VALUES ({key}, {key}, NULL)')
         stream = spark.readStream.format("pgoutput").options(**options).load()
