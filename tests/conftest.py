@@ -40,6 +40,9 @@ NEWEST = 18
 _GIVEN_UP = "Python worker failed to connect back"
 """What Spark raises when a process of Python has not started within ten seconds (PythonWorkerFactory), as it may not on
 a busy machine; no setting changes that."""
+_ROOM = "-Xmn512m -XX:MetaspaceSize=256m"
+"""Options of the JVM that all tests share: of what it holds, a tenth lives. It begins with a heap of a sixty-fourth of
+the memory, and spent a quarter of its time on collections, some for the sake of classes."""
 _OF_RELEASE = re.compile(r"\bpg(\d+)\b")
 """A parameter of the name of a test."""
 
@@ -158,7 +161,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     }
     _remember_classes()
     jars: Any = {} if missing_jars() else {"into": LAKES, "warehouse": WAREHOUSE}
-    session = spark_session("local[2]", settings, "tests", **jars)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SPARK_SUBMIT_OPTS", f"{os.environ['SPARK_SUBMIT_OPTS']} {_ROOM}")
+        session = spark_session("local[2]", settings, "tests", **jars)
     yield session
     session.stop()
 
