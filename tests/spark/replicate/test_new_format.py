@@ -1,7 +1,7 @@
 """A format that is none of the package's, whose tables can only be replaced: ``_table_formats`` says how to add one."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +55,31 @@ def _texts(rows: Any) -> Counter[str]:
     return Counter(map(repr, rows.selectExpr(*(f"CAST({name} AS string)" for name in names)).collect()))
 
 
-def test_rounds(spark: Any, shop: Shop, tmp_path: Path) -> None:
+FEW = (
+    "CREATE TABLE t (id int PRIMARY KEY, v text, w text); INSERT INTO t VALUES (1, 'a', 'x'), (2, 'b', 'y')",
+    "UPDATE t SET v = 'c' WHERE id = 1; DELETE FROM t WHERE id = 2; INSERT INTO t VALUES (3, 'd', 'z')",
+    "ALTER TABLE t DROP v; UPDATE t SET w = 'w' WHERE id = 1",
+)
+"""What happens before each batch: as few as show it."""
+
+
+@pytest.mark.parametrize(
+    ("rounds", "names"),
+    [(FEW, ["t"]), pytest.param(ROUNDS, TABLES[-1], marks=pytest.mark.long)],
+    ids=["few", "of every kind"],
+)
+def test_rounds(spark: Any, shop: Shop, tmp_path: Path, rounds: Sequence[str], names: Sequence[str]) -> None:
     """It has the rows that Parquet has, also after a batch that was killed before its notes."""
-    warehouse = tmp_path / "json"
-    for number, statements in enumerate(ROUNDS):
+    warehouse, tables = tmp_path / "json", [f"public.{name}" for name in names] if rounds is FEW else None
+    for number, statements in enumerate(rounds):
         shop.execute(*statements.split(";"))
         shop.capture(snapshot=True)
         if number == 1:
             with killed(before(Warehouse, "write_note")):
-                replicate(spark, shop.directory, warehouse, "json", history=True, workers=1)
-        replicate(spark, shop.directory, warehouse, "json", history=True)
-        replicate(spark, shop.directory, tmp_path / "parquet", history=True)
-    _check(spark, warehouse, TABLES[-1])
+                replicate(spark, shop.directory, warehouse, "json", tables, history=True, workers=1)
+        replicate(spark, shop.directory, warehouse, "json", tables, history=True)
+        replicate(spark, shop.directory, tmp_path / "parquet", tables=tables, history=True)
+    _check(spark, warehouse, names)
     assert not any(each.error for each in maintain(spark, warehouse))
     for directory, dataset in Warehouse(warehouse).datasets().items():
         left = {each.name for each in (warehouse / directory).iterdir()}
