@@ -223,7 +223,7 @@ class SmallTable:
         summary: ChangeSummary,
         lacking: Collection[int],
     ) -> Self:
-        """Return the table of a step in whose way nothing is (``arrow_obstacle``).
+        """Return the table of a step that has no ``arrow_obstacle``.
 
         Args:
             log: The log.

@@ -266,7 +266,7 @@ class WarehouseTables:
 
     def _found(
         self, log: OpenLog, coverage: Coverage, lacking: Collection[int] | None, tries_all: bool
-    ) -> "_BatchTables":
+    ) -> _BatchTables:
         """Return the tables of a batch, after those that cannot be brought up to date are noted."""
         mine = self.known.own.values()
         early = _awaiting_copies(log, mine, lacking)
@@ -278,7 +278,7 @@ class WarehouseTables:
         gone = set[int]() if self._keep_dropped else _dropped_oids(log, due, self._chosen)
         return _BatchTables(mine, tables, due, early, gone)
 
-    def _write(self, log: OpenLog, coverage: Coverage, found: "_BatchTables", masks: TableMasks) -> Sequence[TableStep]:
+    def _write(self, log: OpenLog, coverage: Coverage, found: _BatchTables, masks: TableMasks) -> Sequence[TableStep]:
         """Write what is to be written of the tables, and describe the others; return the steps of that."""
         plans = BatchPlanner(self.known.datasets, coverage, log.opened.as_of, self._resync, self._layout)
         steps = self._without_blocked(log, [step for table in found.due for step in self._steps(log, table, plans)])
@@ -291,7 +291,7 @@ class WarehouseTables:
         self._describe_others(found.due, {step.oid for step in steps})
         return steps
 
-    def _remove_obsolete(self, found: "_BatchTables") -> list[str]:
+    def _remove_obsolete(self, found: _BatchTables) -> list[str]:
         """Remove the datasets of renamed and dropped tables, and note which tables failed; return their names."""
         present = {table.relation_oid for table in found.tables if not table.dropped}
         waiting = {oid for oid in present if oid in self.troubles} - {table.relation_oid for table in found.due}
@@ -342,7 +342,7 @@ class WarehouseTables:
         for table, error in self.known.names.conflicts(tables, owners, ignores_case):
             self.known.fail(table.relation_oid, table.qualified, error)
 
-    def _finish(self, log: OpenLog, coverage: Coverage, found: "_BatchTables") -> list[Lack]:
+    def _finish(self, log: OpenLog, coverage: Coverage, found: _BatchTables) -> list[Lack]:
         """Note where the tables are, also in the log: it retains what a table in trouble has not applied.
 
         Returns:

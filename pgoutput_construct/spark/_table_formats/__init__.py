@@ -18,9 +18,9 @@ To add a format of tables:
    (``tests/spark/replicate/json_sink.py`` is one); one that merges shares most of ``merge_statement``. The version of a
    dataset is written in the same commit as its rows, or the note is that commit: then the caller writes it, after
    ``replace`` has returned the details of the dataset.
-2. Add it to ``sinks.SINKS``, and to ``write_options_of`` there what it does not have; its jars and session settings to
-   ``FORMATS`` in ``spark/formats.py``; its name to ``TABLE_FORMATS`` in ``cli/_options.py``. Who is to read it without
-   Spark adds it to ``lake/_tables``.
+2. Add it to ``sinks.SINKS``; what it does not have to ``sinks.write_options_of``; its jars and session settings to
+   ``FORMATS`` in ``spark/formats.py``; its name to ``TABLE_FORMATS`` in ``cli/_options.py``. To be read without Spark,
+   it needs a reader in ``lake/_tables``.
 3. Add it to ``tests/table_formats.py``, and to ``WAYS`` of ``tests/spark/replicate/test_crashes.py``; what its files
    are to ``tools/faults/orphans.py``; and run ``python -m tools.faults spark`` and ``histories`` with it.
 
