@@ -142,6 +142,7 @@ def write_new_rows(log: OpenLog, spark: SparkSession, sink: Sink, step: TableSte
         use = FilesUse.REPLACE if before is None else FilesUse.APPEND
         files = sink.new_files(spark, step.dataset, rows.schema_of(naming), step.replaced, use)
     written = {} if files is None else rows.write(spark, files, naming)
+    reason = reason if files is None else "it has no rows that files could be written of"
     if files is not None and written:
         done = files.commit(written)
     elif before is None:

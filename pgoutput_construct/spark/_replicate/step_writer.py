@@ -169,7 +169,7 @@ class StepWriter:
     ) -> Dataset:
         """Write a table by Spark, and its note; return its dataset. ``refusal`` is why that is needed, if it is known.
 
-        An error is not the reason that Spark is needed: where there is none, it is that of the table.
+        An error is no reason to start Spark: where it cannot be started, that is the error of the table.
         """
         what = step.what
         if isinstance(refusal, SparkNeededError):

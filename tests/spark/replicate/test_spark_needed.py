@@ -1,4 +1,4 @@
-"""Where a batch needs Spark and there is none, the error of each table says why; what fails otherwise says that."""
+"""Where a batch needs Spark, which cannot be started, each table's error says why; what fails otherwise says that."""
 
 from pathlib import Path
 from typing import Any, NoReturn, cast
