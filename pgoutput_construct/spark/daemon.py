@@ -19,6 +19,9 @@ def main() -> None:
 
 
 def _prepare() -> None:
+    # Spark's own jar is among them: each task would read what is in it, and it has no modules.
+    sys.path[:] = [path for path in sys.path if not path.endswith(".jar")]
+    sys.path_importer_cache.clear()
     from pgoutput_construct.columnar import index_batch
     from pgoutput_construct.spark import _parquet_datasets  # noqa: F401 - imports all that reading needs
 

@@ -1,5 +1,11 @@
 """What an address says of a bucket, and which jars it takes; ``warehouse/test_on_s3.py`` writes tables there."""
 
+import sys
+from collections.abc import Iterator
+from typing import Any
+from zipfile import ZipFile
+
+import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
@@ -47,3 +53,17 @@ def test_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "_SPARK", "9.9")
     with pytest.raises(pgo.PgoutputError, match=r"^s3 has jars for Spark 4\.1, 4\.2, 4\.3, not for "):
         format_settings(["parquet"], "s3")
+
+
+@pytest.mark.spark
+def test_jars_that_have_no_module(lake: Any) -> None:
+    """Neither this process nor a task looks for modules in them: each task would read what is in them again."""
+
+    def searched(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.record_batch({"path": [each for each in sys.path if each.endswith(".jar")]})
+
+    in_task = [row["path"] for row in lake.range(0, 1, 1, 1).mapInArrow(searched, "path string").collect()]
+    for jars in in_task, [each for each in sys.path if each.endswith(".jar")]:
+        assert any("delta-spark" in each for each in jars)
+        assert all(any(name.endswith(".py") for name in ZipFile(each).namelist()) for each in jars)
