@@ -5,13 +5,14 @@ positions are listed as deleted.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog._store.json_notes import from_json
@@ -19,7 +20,7 @@ from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.lake._notes import Dataset, note_name
 
-__all__ = ["Parts", "data_files", "row_batches", "stored_schema"]
+__all__ = ["Parts", "data_files", "deleted_rows", "row_batches", "stored_schema"]
 
 _TYPES: Final[Mapping[str, pa.DataType]] = {
     "binary": pa.binary(),
@@ -39,8 +40,8 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
 
 _DECIMAL: Final = re.compile(r"decimal\(([1-9]|[12]\d|3[0-8]), ?(\d\d?)\)")
 
-_POSITIONS: Final = pa.schema([("file", pa.string()), ("row", pa.int64())])
-"""Deleted positions: the names of files, and the numbers of rows in them, from 0 on."""
+_POSITIONS: Final = ("file", "row")
+"""The columns of deleted positions: the names of files, which no two have, and the numbers of rows in them, from 0."""
 
 
 _Details = TypeVar("_Details")
@@ -124,7 +125,7 @@ def row_batches(
         deleted: Those of deleted positions.
         schema: The columns to read; one that a file lacks is null.
     """
-    rows = _deleted_rows(store, deleted)
+    rows = deleted_rows(store, deleted, _POSITIONS)
     for name in files:
         gone = rows.get(PurePosixPath(name).name)
         with store.explained("cannot be read", name), store.open(name) as file:
@@ -137,21 +138,31 @@ def row_batches(
                 begin = end
 
 
-def _deleted_rows(store: LogStore, names: Collection[str]) -> dict[str, Any]:
-    """Return the numbers of deleted rows, in order, by the names of their files."""
-    parts = []
+def deleted_rows(store: LogStore, names: Collection[str], columns: Sequence[str]) -> dict[str, Any]:
+    """Return the numbers of deleted rows, in order, each once, by the files that they are of.
+
+    Args:
+        store: The store of the warehouse.
+        names: The files of deleted positions.
+        columns: Their columns: what names a file, perhaps in parts that ``/`` separates, and the number of a row in it.
+    """
+    *named, index = columns
+    files, rows = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
     for name in names:
         with store.explained("cannot be read", name), store.open(name) as file:
-            parts.append(pq.read_table(file).select(_POSITIONS.names).cast(_POSITIONS))
-    positions = pa.concat_tables(parts).combine_chunks() if parts else _POSITIONS.empty_table()
-    if not len(positions):
-        return {}
-    files = positions["file"].combine_chunks().dictionary_encode()
-    rows, numbers = positions["row"].to_numpy(), files.indices.to_numpy()
+            found = pq.read_table(file, columns=list(columns))
+        files += pc.binary_join_element_wise(*(found[each].cast(pa.string()) for each in named), "/").chunks
+        rows.append(found[index].cast(pa.int64()).to_numpy())
+    return _by_file(pa.concat_arrays(files).dictionary_encode(), np.concatenate(rows))
+
+
+def _by_file(files: pa.DictionaryArray, rows: Any) -> dict[str, Any]:
+    """Return numbers of rows by their files."""
+    numbers = files.indices.to_numpy()
     order = np.lexsort((rows, numbers))
     ends = np.searchsorted(numbers[order], np.arange(len(files.dictionary) + 1))
     parts = np.split(rows[order], ends[1:-1])
-    return dict(zip(files.dictionary.to_pylist(), parts, strict=True))
+    return dict(zip(files.dictionary.to_pylist(), map(np.unique, parts), strict=True)) if len(rows) else {}
 
 
 def _is_kept(gone: Any, begin: int, end: int) -> pa.Array:

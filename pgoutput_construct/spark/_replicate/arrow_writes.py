@@ -22,13 +22,11 @@ row: then the table is overwritten.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
@@ -36,6 +34,7 @@ from pgoutput_construct.changelog._segment.block import Flags
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.lake._notes import Dataset
+from pgoutput_construct.lake._parquet_parts import deleted_rows
 from pgoutput_construct.spark._deferred_session import is_closed, needed_by
 from pgoutput_construct.spark._execution import plain_errors, reaches_files, reason_of, run_tasks
 from pgoutput_construct.spark._heap import shown_bytes
@@ -241,7 +240,7 @@ def _size(spark: SparkSession, sink: Sink, staged: StagedChanges, writes: Sequen
     """
     if staged.size is None or not reaches_files(spark, sink.warehouse.store):
         return None
-    counts = sink.few_rows is None and not is_closed(spark)
+    counts = sink.note_commits and not is_closed(spark)
     return staged.size + sum(file.size for write in writes if counts and not write.finds_rows for file in write.present)
 
 
@@ -323,12 +322,14 @@ class _RowsBefore(NamedTuple):
 
 def _rows_before(store: LogStore, write: ArrowWrite, changes: pa.Table) -> _RowsBefore:
     """Return the rows before; raise SparkNeededError where files are not as they are written now."""
-    opened = lru_cache(maxsize=None)(lambda name: _deletes_of(store, name, write.deletes))
+    names = {name for file in write.present for name in file.deletes}
+    if names and write.deletes is None:
+        raise SparkNeededError("files say which of its rows are gone, as no file of its present write mode does")
+    gone = deleted_rows(store, names, write.deletes.schema.names) if write.deletes is not None else {}
     keys = write.table.keys_of(changes) if write.finds_rows else None
     parts, kept, others = [write.schema.empty_table()], list[Flags](), 0
     for file in write.present:
-        indexes = [each[pc.equal(paths, file.address).to_numpy()] for paths, each in map(opened, file.deletes)]
-        deleted = np.unique(np.concatenate([np.zeros(0, np.int64), *indexes]))
+        deleted = gone.get(file.address, np.zeros(0, np.int64))
         if keys is None:
             found = _without(read_files(store, [file.name], write.schema, most=file.size), deleted)
         else:
@@ -355,16 +356,6 @@ def _positions(rows: pa.Table) -> Any:
     if "_ended_by" in rows.column_names:
         columns.append(rows["_ended_by"].is_valid().to_numpy().astype(np.int64))
     return np.ascontiguousarray(np.stack(columns, 1)).view([("", np.int64)] * len(columns)).ravel()
-
-
-def _deletes_of(store: LogStore, name: str, deletes: DeletesFile | None) -> tuple[Any, Any]:
-    """Return the addresses of files, and the indexes of rows in them, that a file like another one says are gone."""
-    assert deletes is not None
-    *parts, index = deletes.schema.names
-    with store.explained("cannot be read", name), store.open(name) as file:
-        found = pq.read_table(file, columns=deletes.schema.names)
-    addresses = pc.binary_join_element_wise(*(found[part] for part in parts), "/") if parts[1:] else found[parts[0]]
-    return addresses, found[index].to_numpy()
 
 
 def _deletes_content(before: _RowsBefore, gone: Flags, schema: pa.Schema, codec: str) -> pa.Buffer:

@@ -37,7 +37,7 @@ from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 NEW_ROWS: Final = 10_000
 """The fewest new rows of a table that are not staged where the small tables of a format are written together
-(``Sink.few_rows``), or where a batch has more tables than"""
+(``Sink.note_commits``), or where a batch has more tables than"""
 NEW_TABLES: Final = 32
 """these: each would read the segments of the log again. Twenty loaded tables of Delta Lake, each of ten rows, took 30 s
 with jobs of Spark, and take 1.7."""
@@ -95,7 +95,7 @@ def least_new_rows(sink: Sink, tables: int) -> int:
         sink: What writes the format.
         tables: The number of tables in the batch.
     """
-    return NEW_ROWS if sink.few_rows is None or tables > NEW_TABLES else 1
+    return NEW_ROWS if sink.note_commits or tables > NEW_TABLES else 1
 
 
 def appends_new_rows(log: OpenLog, sink: Sink, step: TableStep, summary: ChangeSummary) -> bool:

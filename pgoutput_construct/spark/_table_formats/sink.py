@@ -290,7 +290,7 @@ class Sink(ABC):
     has_keys: ClassVar[bool] = False
     """Whether tables say which columns identify a row."""
     commit_setting: ClassVar[str] = ""
-    """The setting of a session whose value its commits have; "" where it is the note that commits."""
+    """The setting of a session whose value its commits have; "" where tables have none (``note_commits``)."""
     alters: ClassVar[bool] = True
     """Whether changes may come with other columns."""
     overwrites_few: bool = False
@@ -323,6 +323,14 @@ class Sink(ABC):
         """The names of added columns in datasets whose tables have none of them themselves."""
         self.adopts = False
         """Whether tables of others are replaced that exist where a dataset is to be written."""
+
+    @property
+    def note_commits(self) -> bool:
+        """Whether files become those of a table by its note: its format has no commits.
+
+        Then the tables of a batch may be written together, as none is seen before its note.
+        """
+        return not self.commit_setting
 
     def naming_of(self, dataset: Dataset) -> Naming:
         """Return the names of columns in a dataset, as ``read`` returns rows, and ``replace`` takes them."""
