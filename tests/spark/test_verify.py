@@ -125,36 +125,43 @@ def _tamper(spark: Any, warehouse: Path) -> None:
     place.write_note(sink.replace(spark, later, changed, dataset))
 
 
-def test_what_differs_is_named(spark: Any, shop: Shop, warehouse: Path) -> None:
-    """By its key, with the columns that differ; what was begun is not compared again; the command says what to do."""
+@pytest.fixture
+def altered(spark: Any, shop: Shop, tmp_path: Path) -> Path:
+    """A warehouse in which rows are not those of the server."""
     shop.capture()
-    replicate(spark, shop.directory, warehouse, once=True)
-    _tamper(spark, warehouse)
+    replicate(spark, shop.directory, tmp_path / "wh", tables=["public.orders"])
+    _tamper(spark, tmp_path / "wh")
     shop.execute("UPDATE orders SET note = 'late' WHERE id = 413")
+    return tmp_path / "wh"
+
+
+def test_what_differs_is_named(spark: Any, shop: Shop, altered: Path) -> None:
+    """By its key, with the columns that differ; what was begun is not compared again."""
     with shop.capturing():
-        found = verdicts(spark, shop, warehouse, tables=["public.orders"])["public.orders"]
+        found = verdicts(spark, shop, altered, tables=["public.orders"])["public.orders"]
     assert (found.equal, found.different_rows) == (False, 4) and 1 < found.different_parts < 5
     said = {int(each.key["id"] or 0): (each.kind, each.columns) for each in found.examples}
     assert said == {
         407: ("changed", ("price",)), 409: ("missing", ()), 401: ("changed", ("note",)), 77_777: ("unexpected", ())
     }  # fmt: skip
     assert next(each for each in found.examples if each.columns == ("note",)).warehouse == {"note": "another"}
-    _check_command(spark, shop, warehouse)
     record = VerificationRecord(open_store(shop.directory.parent), "resume.json")
     record.record(found)
-    earlier = verdicts(spark, shop, warehouse, tables=["public.orders"], record=record)["public.orders"]
+    earlier = verdicts(spark, shop, altered, tables=["public.orders"], record=record)["public.orders"]
     assert earlier == replace(found, is_earlier=True) and "was interrupted (--restart " in _lines(earlier)[0]
     record.restart()
     assert record.done("public.orders") is None
     record.record(replace(found, different_parts=0, different_rows=0, examples=()), after="405")
     with shop.capturing():
-        again = verdicts(spark, shop, warehouse, tables=["public.orders"], record=record)["public.orders"]
+        again = verdicts(spark, shop, altered, tables=["public.orders"], record=record)["public.orders"]
     assert [each.kind for each in again.examples] == ["changed", "missing", "unexpected"]
     assert not (shop.directory.parent / "resume.json").exists()
 
 
-def _check_command(spark: Any, shop: Shop, warehouse: Path) -> None:
-    arguments = ["verify", shop.directory, "--dsn", shop.dsn, "--warehouse", warehouse, "--table", "public.orders"]
+@pytest.mark.long
+def test_the_command_says_what_to_do(spark: Any, shop: Shop, altered: Path) -> None:
+    """It shows rows that differ, what it waits for, and how a table is made right."""
+    arguments = ["verify", shop.directory, "--dsn", shop.dsn, "--warehouse", altered, "--table", "public.orders"]
     with pytest.MonkeyPatch.context() as patch, shop.capturing():
         patch.setattr("pgoutput_construct.spark.spark_session", lambda *_, **__: nullcontext(spark))
         result = CliRunner().invoke(cli, [*map(str, arguments)])

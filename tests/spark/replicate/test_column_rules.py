@@ -159,11 +159,15 @@ def secrets_in(*places: Path) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize(
+    "names", [("person",), pytest.param((), marks=pytest.mark.long)], ids=["one table", "all tables"]
+)
 def test_nothing_else_is_stored(
-    lake: Any, shop: Shop, into: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    lake: Any, shop: Shop, into: str, names: Sequence[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Batch by batch, with histories: also of defaults, renamed columns and tables, and what is stored for a while."""
     warehouse, staged = tmp_path / "wh", tmp_path / "staged"
+    tables = [f"public.{name}" for name in names] or None
 
     def keep_staged(_: object) -> None:
         with suppress(FileNotFoundError, shutil.Error):  # tables that are being written remove theirs
@@ -177,10 +181,12 @@ def test_nothing_else_is_stored(
             with pytest.raises(
                 pgo.PgoutputError, match=r"public\.person\.email is masked by sha256 there, whose salt is"
             ):
-                replicate(lake, shop.directory, warehouse, into, history=True)
-        done = replicate(lake, shop.directory, warehouse, into, history=True, on_progress=keep_staged, **options)
+                replicate(lake, shop.directory, warehouse, into, tables, history=True)
+        given_too = {"history": True, "on_progress": keep_staged, **options}
+        done = replicate(lake, shop.directory, warehouse, into, tables, **given_too)
         assert done is not None and not done.troubled
-        check(lake, shop, warehouse, _QUERIES[number // 2])
+        queries = _QUERIES[number // 2]
+        check(lake, shop, warehouse, {name: queries[name] for name in names or queries})
     assert staged.exists() and not secrets_in(warehouse, staged)
     assert SECRET not in caplog.text and SALT not in caplog.text
 
@@ -229,6 +235,7 @@ def test_refusals(spark: Any, shop: Shop, into: str, tmp_path: Path, caplog: pyt
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET, indirect=True)
+@pytest.mark.long
 def test_other_rules(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """With a resync of their table they may change: it and its history are written again, also after a kill."""
     warehouse = tmp_path / "wh"

@@ -212,10 +212,8 @@ class Case(NamedTuple):
 _UNBEGUN: Final = (Moment.BEFORE_INTENT, Moment.AFTER_INTENT)
 SHORT: Final = {
     Case("parts", "parquet", 1, Moment.BEFORE_NOTE),
-    Case("soft", "parquet", 1, Moment.AMID_COMMIT),
     Case("few", "delta", 0, Moment.AMID_COMMIT),
     Case("few", "iceberg", 1, Moment.AFTER_COMMIT),
-    Case("few-histories", "iceberg", 1, Moment.AFTER_COMMIT),
     Case("deletes", "iceberg", 1, Moment.BEFORE_NOTE),
     Case("keys", "parquet", 1, Moment.BEFORE_NOTE),
     Case("branch", "iceberg", 1, Moment.AMID_COMMIT),

@@ -20,7 +20,7 @@ from pgoutput_construct.spark._table_formats.sinks import open_sink
 from tests.crashes import Moment, before, killed
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
-from tests.table_formats import SHORT_WITHOUT_DELTA
+from tests.table_formats import SHORT_IN_PARQUET, SHORT_WITHOUT_DELTA
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -57,7 +57,7 @@ def _move(shop: Shop, number: int) -> None:
     shop.capture(snapshot=True)
 
 
-@pytest.mark.parametrize("into", SHORT_WITHOUT_DELTA)
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_nothing_is_left_of_tables_without_a_note(
     lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

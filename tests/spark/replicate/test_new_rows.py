@@ -42,7 +42,7 @@ def _files(warehouse: Path, name: str = "") -> set[Path]:
     return {path for path in warehouse.rglob(f"*{name}*/**/*.parquet") if WRITTEN_BY_TASKS.fullmatch(path.name)}
 
 
-@pytest.mark.parametrize("into", SHORT_WITHOUT_DELTA)
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_all_types(
     lake: Any, shop: Shop, tmp_path: Path, into: str, at_once: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ def _verified(spark: Any, shop: Shop, warehouse: Path) -> dict[str, TableVerdict
         }
 
 
+@pytest.mark.long
 def test_verify_and_missing_rows(spark: Any, shop: Shop, tmp_path: Path) -> None:
     """A damaged note, files that are gone: verify names the table, and compares the others; so do reports."""
     warehouse = tmp_path / "wh"

@@ -185,6 +185,7 @@ def _maintained_twice(spark: Any, shop: Shop, warehouse: Path, **options: Any) -
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_an_idle_table(spark: Any, shop: Shop, tmp_path: Path) -> None:
     """It is maintained after a while, though few batches have changed it: nothing else removes what was replaced."""
     warehouse = tmp_path / "wh"

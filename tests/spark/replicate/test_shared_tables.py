@@ -111,6 +111,7 @@ def _schema(name: str) -> list[str]:
 
 @pytest.mark.server
 @pytest.mark.spark
+@pytest.mark.long
 def test_schemas_that_change(tenants: Tenants) -> None:
     """Rows and columns of one change, another one comes and goes in a batch that is killed, and one is in trouble."""
     tenants.replicate()

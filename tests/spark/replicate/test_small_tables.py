@@ -91,11 +91,17 @@ _TABLES: Final = (
 )
 
 
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.long)], ids=["two tables", "all tables"])
+def tables(request: pytest.FixtureRequest) -> Sequence[_Table]:
+    """All tables, or the first one and another."""
+    return _TABLES if request.param else (_TABLES[0], random.choice(_TABLES[1:]))
+
+
 @pytest.fixture
-def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
-    """A database with the tables, all but one of which have rows already."""
+def shop(server18: EmbeddedServer, tmp_path: Path, tables: Sequence[_Table]) -> Iterator[Shop]:
+    """A database with the tables, all but the first of which have rows already."""
     with Shop.create(server18, "small", tmp_path / "log") as shop:
-        for table in _TABLES[1:]:
+        for table in tables[1:]:
             shop.execute(f"CREATE TABLE {table.name} ({table.definition})")
             if "KEY" not in table.definition:
                 shop.execute(f"ALTER TABLE {table.name} REPLICA IDENTITY FULL", *_external(table.name, "big"))
@@ -103,11 +109,13 @@ def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
-def test_both_ways_are_equal(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_ways_are_equal(
+    spark: Any, shop: Shop, tables: Sequence[_Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Any changes, batch by batch, of tables with and without a copy: each row, its text, its place, its history."""
     seed = random.randrange(1 << 32)
     chance, done = random.Random(seed), list[int]()
-    names = [*(table.name for table in _TABLES), "item"]  # which has no rows
+    names = [*(table.name for table in tables), "item"]  # which has no rows
 
     def together(*arguments: Any) -> Any:
         found = produce(*arguments)
@@ -115,9 +123,9 @@ def test_both_ways_are_equal(spark: Any, shop: Shop, tmp_path: Path, monkeypatch
         return found
 
     shop.capture(snapshot=True)
-    shop.execute(f"CREATE TABLE long ({_TABLES[0].definition})", *_external("long", "big", "doc"))
+    shop.execute(f"CREATE TABLE long ({tables[0].definition})", *_external("long", "big", "doc"))
     for _ in range(BATCHES):
-        shop.execute(*(line for table in _TABLES for line in _changes(chance, table)))
+        shop.execute(*(line for table in tables for line in _changes(chance, table)))
         shop.capture(snapshot=True)
         for place, way in (("arrow", together), ("spark", lambda *_: {})):
             monkeypatch.setattr(step_writer, "produce", way)
@@ -128,7 +136,7 @@ def test_both_ways_are_equal(spark: Any, shop: Shop, tmp_path: Path, monkeypatch
         )
         one, other = map(_rows, both)
         assert one == other, f"{name}, of the history: {is_history}, random.Random({seed})"
-    assert done == [2 * len(names), *[2 * len(_TABLES)] * (BATCHES - 1)]
+    assert done == [2 * len(names), *[2 * len(tables)] * (BATCHES - 1)]
 
 
 def _external(table: str, *names: str) -> list[str]:

@@ -21,7 +21,7 @@ from pgoutput_construct.spark._verify import VerifyOptions, verify
 from pgoutput_construct.wire import Lsn
 from tests.crashes import before, killed
 from tests.postgres.shop import Shop
-from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
+from tests.table_formats import ALL_FORMATS
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -234,6 +234,7 @@ def test_captured_at_once(lake: Any, server18: EmbeddedServer, tmp_path: Path) -
         _check(lake, shop, tmp_path / "wh", moments)
 
 
+@pytest.mark.long
 def test_after_prune(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
     """Rows that the log has no more are not made up: the table stays as it was, until it is copied."""
     with Shop.create(server18, "swapped_pruned", tmp_path / "log") as shop:
@@ -268,7 +269,8 @@ def _three(shop: Shop, warehouse: Path, lake: Any, into: str) -> Moment:
     return _moment(shop, -1)
 
 
-@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
+@pytest.mark.long
+@pytest.mark.parametrize("into", ALL_FORMATS)
 def test_a_history_that_cannot_be_copied(lake: Any, server18: EmbeddedServer, tmp_path: Path, into: str) -> None:
     """Nobody takes its place, nor that of a table that waits: all stay as they were until it can be read again."""
     warehouse = tmp_path / "wh"

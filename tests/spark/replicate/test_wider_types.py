@@ -140,6 +140,7 @@ def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
 
 @pytest.mark.server
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET)
+@pytest.mark.long
 def test_wider_numerics_of_a_server(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """Where PostgreSQL writes rows again, they are copied: the table is written as a whole, which is said."""
     warehouse = tmp_path / "wh"

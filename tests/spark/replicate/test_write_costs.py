@@ -147,6 +147,7 @@ def _check_merged_without_former(spark: Any, shop: Shop, warehouse: Path, into: 
         )
 
 
+@pytest.mark.long
 def test_partitions_of_an_added_column(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """Changes are merged."""
     given = {"partition_by": {"public.article": ["_seq"]}}
@@ -157,6 +158,7 @@ def test_partitions_of_an_added_column(lake: Any, shop: Shop, into: str, tmp_pat
 
 
 @pytest.mark.parametrize("into", ["iceberg"], indirect=True)
+@pytest.mark.long
 def test_a_column_of_partitions_that_goes(
     lake: Any, shop: Shop, into: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
