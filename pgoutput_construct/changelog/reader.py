@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._index.indexes import builder_after, indexes_of
 from pgoutput_construct.changelog._index.listing import Listing, list_log
-from pgoutput_construct.changelog._index.log_index import AsOf, LogIndex, LogMoment
+from pgoutput_construct.changelog._index.log_index import AsOf, LogIndex, LogPoint
 from pgoutput_construct.changelog._index.planning import first_commit_after, last_commit, relation_history, sent_by_seq
 from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, LogEvent, events_of
 from pgoutput_construct.changelog._segment.footer import Segment
@@ -314,16 +314,16 @@ def _read(store: LogStore) -> str | None:
     return None if note is None else note.id
 
 
-def index_as_of(log: ChangeLog, moment: LogMoment | int) -> LogIndex:
-    """Return the index of a log as of a moment, or a seq: what ended by then, and what the catalog said then.
+def index_as_of(log: ChangeLog, point: LogPoint | int) -> LogIndex:
+    """Return the index of a log as of a point, or a seq: what ended by then, and what the catalog said then.
 
     It has a row for each segment up to that of the seq. If a transaction ended or an event follows after the seq in
     its segment, the index of that segment is built again from its rows; no other segment is read. Raises ChangeLogError
     for a seq that the log does not have.
     """
-    if isinstance(moment, int):
-        moment = LogMoment(moment)
-    seq, segment = moment.seq, log.segment(moment.seq)
+    if isinstance(point, int):
+        point = LogPoint(point)
+    seq, segment = point.seq, log.segment(point.seq)
     segment_index = log.segments.find(seq)
     index = log.index.slice(0, segment_index + 1)
     if _last_settled(log.index.one(segment_index), segment.last_seq) > seq:
@@ -334,14 +334,14 @@ def index_as_of(log: ChangeLog, moment: LogMoment | int) -> LogIndex:
             builder.add(part)
         before = index.slice(0, segment_index)
         index = LogIndex.concat([before, builder.finish(before.complete_lsn if segment_index else 0)])
-    if seq == log.index.last_seq and moment.lsn is None:
+    if seq == log.index.last_seq and point.lsn is None:
         return index
-    return replace(index, as_of=_as_of(log.index, moment))
+    return replace(index, as_of=_as_of(log.index, point))
 
 
-def _as_of(index: LogIndex, moment: LogMoment) -> AsOf:
-    """Return which readings of the catalog are true as of a moment."""
-    seq, lsn, known = moment
+def _as_of(index: LogIndex, point: LogPoint) -> AsOf:
+    """Return which readings of the catalog are true as of a point."""
+    seq, lsn, known = point
     events = [*events_of(index, BEGUN_ANEW)]
     begun = [event.seq for event in events]
     count = bisect_right(begun, seq)

@@ -80,7 +80,7 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog._facts.catalog_readings import table_readings
 from pgoutput_construct.changelog._facts.completeness import begun_without_copy, present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._index.log_index import LogIndex, LogMoment
+from pgoutput_construct.changelog._index.log_index import LogIndex, LogPoint
 from pgoutput_construct.changelog._index.planning import (
     LostHistory,
     commit_stats,
@@ -121,7 +121,7 @@ __all__ = [
     "last_ends",
     "lasting_transactions",
     "lsn_before",
-    "moment_at",
+    "point_at",
     "seq_until",
 ]
 
@@ -305,13 +305,13 @@ class Timeline:
 class TimelineFollower:
     """The items of a log that grows: each is taken in once."""
 
-    def __init__(self, moment: LogMoment | None = None) -> None:
+    def __init__(self, point: LogPoint | None = None) -> None:
         """Begin with nothing.
 
         Args:
-            moment: Take in what ended by then, and copies that were complete or made by then; None: all.
+            point: Take in what ended by then, and copies that were complete or made by then; None: all.
         """
-        self._moment = moment or LogMoment(_INT64_MAX)
+        self._point = point or LogPoint(_INT64_MAX)
         self._generation = 0
         self.copies: list[TableCopy] = []
         """The copies that have a position."""
@@ -351,13 +351,13 @@ class TimelineFollower:
 
     def _new(self, index: LogIndex) -> pa.Table:
         rows = without_lost_history(index.transactions, self._lost)
-        is_new = pc.and_(pc.greater_equal(rows["seq"], self._next_seq), pc.less_equal(rows["seq"], self._moment.seq))
+        is_new = pc.and_(pc.greater_equal(rows["seq"], self._next_seq), pc.less_equal(rows["seq"], self._point.seq))
         return rows.filter(pc.and_(is_new, pc.not_equal(rows["outcome"], ABORTED)))
 
     def _with_positions(self, copies: Iterable[TableCopy], complete_lsn: int) -> list[TableCopy]:
         """Return the copies whose positions are known, not of what was pruned, or lost."""
         placed = takewhile(lambda copy: copy.snapshot.lsn <= complete_lsn, copies)
-        last_seq, lsn, end = self._moment
+        last_seq, lsn, end = self._point
         seqs = range(_INT64_MAX if end is None else end + 1)
         known = (
             copy for copy in placed if copy.seq <= last_seq or (copy.snapshot.lsn <= (lsn or 0) and copy.seq in seqs)
@@ -503,8 +503,8 @@ def seq_until(index: LogIndex, until: Lsn | Timestamp) -> int:
     return index.last_seq
 
 
-def moment_at(index: LogIndex, at: Lsn | Timestamp) -> LogMoment:
-    """Return the moment of a log at an LSN or time: everything that committed by then, see ``seq_until``.
+def point_at(index: LogIndex, at: Lsn | Timestamp) -> LogPoint:
+    """Return the point of a log at an LSN or time: everything that committed by then, see ``seq_until``.
 
     A copy that was made later, before the next commit, has no other rows, and counts: unless the log has its table
     without it, and the table was altered meanwhile. What had been read of the catalog by a time stands in the log since
@@ -527,8 +527,8 @@ def moment_at(index: LogIndex, at: Lsn | Timestamp) -> LogMoment:
         is_known = any(each.seq < after for each in copies if each.relation_oid == oid)
         is_known |= oid in begun and begun[oid][0] < after
         if is_known and any(each.snapshot.lsn in lsns for each in readings.get(oid, ())):
-            return LogMoment(copy.seq - 1, at)
-    return LogMoment(seq, at)
+            return LogPoint(copy.seq - 1, at)
+    return LogPoint(seq, at)
 
 
 def _within(values: Numbers, bounds: tuple[int, int]) -> Flags:

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pgoutput_construct.changelog._facts.completeness import begun_without_copy, present_copies
-from pgoutput_construct.changelog._index.log_index import LogMoment
+from pgoutput_construct.changelog._index.log_index import LogPoint
 from pgoutput_construct.changelog._index.planning import first_commit_after, last_commit
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog, index_as_of
-from pgoutput_construct.changelog.timeline import moment_at
+from pgoutput_construct.changelog.timeline import point_at
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import needing
 from pgoutput_construct.stream.identifiers import full_name
@@ -48,20 +48,20 @@ class Fork(NamedTuple):
     """What the log lacks of its tables, so that they are not what the source had."""
 
 
-def fork_point(log: ChangeLog, at: Lsn | Timestamp, moment: LogMoment | None = None) -> ForkPoint:
-    """Return the last commit at or before an LSN or time; ``moment`` is that of it, if it is known.
+def fork_point(log: ChangeLog, at: Lsn | Timestamp, log_point: LogPoint | None = None) -> ForkPoint:
+    """Return the last commit at or before an LSN or time; ``log_point`` is that of it, if it is known.
 
     Raises:
         PgoutputError: The log begins later; or a table was being copied then: its rows are complete only after later
             commits.
     """
-    moment = moment or moment_at(log.index, at)
-    seq, following = moment.seq, first_commit_after(log.index, moment.seq)
+    log_point = log_point or point_at(log.index, at)
+    seq, following = log_point.seq, first_commit_after(log.index, log_point.seq)
     until = None if following is None else Lsn(following["commit_lsn"] - 1)
     commit = last_commit(log.index, seq) if seq >= log.index.first_seq else None
     if commit is None:
         raise PgoutputError(f"{log.store}: the log has no commit at or before {at}: choose a later LSN or time")
-    then = index_as_of(log, moment)
+    then = index_as_of(log, log_point)
     complete = {copy.relation_oid for copy in present_copies(then)} | begun_without_copy(then).keys()
     for copy in present_copies(log.index):
         is_made = until is None or copy.snapshot.lsn <= until
@@ -109,8 +109,8 @@ def fork(
         raise PgoutputError("nothing to make: give a server, a warehouse, or both")
     opened = ChangeLog(log)
     # The log may grow until the last of them is made: what is added then does not count for any of them.
-    moment = moment_at(opened.index, at)._replace(known=opened.index.last_seq)
-    point = fork_point(opened, at, moment)
+    log_point = point_at(opened.index, at)._replace(known=opened.index.last_seq)
+    point = fork_point(opened, at, log_point)
     tables: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     if warehouse is not None:
@@ -118,12 +118,12 @@ def fork(
             raise PgoutputError("the tables of a warehouse are written by Spark: give its session")
         with needing("spark"):
             from pgoutput_construct.spark import replicate
-        batch = replicate(spark, log, warehouse, format, as_of=moment)
+        batch = replicate(spark, log, warehouse, format, as_of=log_point)
         if batch is not None:
             tables, lacks = tuple(batch.tables), tuple(f"{lack.name}: {lack}" for lack in batch.lacks)
     if into is None:
         return Fork(point, 0, {}, tables, lacks)
     with needing("postgres", "publisher"):
         from pgoutput_construct.publisher.replay import replay
-    done = replay(log, into, moment, host=host, has_dropped=False, on_progress=on_progress)
+    done = replay(log, into, log_point, host=host, has_dropped=False, on_progress=on_progress)
     return Fork(point, done.transactions, dict(done.tables), tables, tuple(dict.fromkeys([*lacks, *done.lacks])))

@@ -7,7 +7,7 @@ identity.
 
 Which row a change is about
     The old row of the message, or its key, decides; without one the key of the new row, which then did not change.
-    A replica identity is unique at each moment: PostgreSQL accepts only an index whose uniqueness is checked at once
+    A replica identity is unique at any time: PostgreSQL accepts only an index whose uniqueness is checked at once
     (``indimmediate``). So a row that would get the identity of another one replaces it: the log lacks what removed
     that. Under FULL several rows may be equal, or swap keys (deferrable constraints): there the whole old row
     decides, and of several equal ones the first, which makes no difference.

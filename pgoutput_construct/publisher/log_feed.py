@@ -14,7 +14,7 @@ from pgoutput_construct.changelog._facts.completeness import (
     superfluous_copies,
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._index.log_index import LogMoment
+from pgoutput_construct.changelog._index.log_index import LogPoint
 from pgoutput_construct.changelog._index.planning import first_commit_after, relation_history
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._store.store import Address
@@ -49,19 +49,19 @@ class LogFeed(Feed):
 
     repeats = True
 
-    def __init__(self, address: Address, moment: LogMoment | None = None) -> None:
-        """Open a log; raises ChangeLogError if it does not exist, is damaged, or lacks the moment.
+    def __init__(self, address: Address, point: LogPoint | None = None) -> None:
+        """Open a log; raises ChangeLogError if it does not exist, is damaged, or lacks the point.
 
         Args:
             address: The log's.
-            moment: Serve the log as of this moment, and nothing that comes later; None: all, and what is added.
+            point: Serve the log as of this point, and nothing that comes later; None: all, and what is added.
         """
         self._lock = Lock()
-        self._moment = moment
+        self._point = point
         self._address = address
         self._window = lru_cache(maxsize=_WINDOWS)(self._read_window)
         self._table = lru_cache(maxsize=_TABLES)(lambda first_seq, _: self._log.table(self._log.segment(first_seq)))
-        self._timeline = TimelineFollower(moment)
+        self._timeline = TimelineFollower(point)
         self._superfluous = frozenset[int]()
         self._begun: dict[int, int] = {}
         self._open(ChangeLog(address))
@@ -77,11 +77,11 @@ class LogFeed(Feed):
             options.layout(),
         )
         self._log = log
-        self._index = log.index if self._moment is None else index_as_of(log, self._moment)
+        self._index = log.index if self._point is None else index_as_of(log, self._point)
         self.history = relation_history(log.index)
         self._first_described = _first_described(self.history)
         self._publications = LogPublications(self._index, self.history)
-        following = None if self._moment is None else first_commit_after(log.index, self._moment.seq)
+        following = None if self._point is None else first_commit_after(log.index, self._point.seq)
         position = log.complete_lsn if following is None else Lsn(following["commit_lsn"] - 1)
         copies = self._timeline.copies
         self._timeline.update(log)
@@ -149,7 +149,7 @@ class LogFeed(Feed):
 
     def refresh(self) -> bool:
         """See Feed: a capture may write more."""
-        if self._moment is not None:
+        if self._point is not None:
             return False
         with self._lock:
             log = ChangeLog(self._address, self._log)

@@ -16,12 +16,12 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableReading, table_readings
 from pgoutput_construct.changelog._facts.lineage import Lineage, lineage_of
 from pgoutput_construct.changelog._facts.numbering import ColumnId, column_ids
-from pgoutput_construct.changelog._index.log_index import LogMoment
+from pgoutput_construct.changelog._index.log_index import LogPoint
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.timeline import moment_at
+from pgoutput_construct.changelog.timeline import point_at
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
 from pgoutput_construct.publisher._server.service import Settings
@@ -96,15 +96,15 @@ class _Replayed:
 class _ReplayFeed(LogFeed):
     """A log whose tables and columns have one name for all of its time: the last one."""
 
-    def __init__(self, address: Address, moment: LogMoment, *, has_dropped: bool) -> None:
-        self._has_dropped, self._last_of_moment = has_dropped, moment.seq
-        super().__init__(address, moment)
+    def __init__(self, address: Address, point: LogPoint, *, has_dropped: bool) -> None:
+        self._has_dropped, self._last_of_point = has_dropped, point.seq
+        super().__init__(address, point)
 
     def _open(self, log: ChangeLog) -> None:
         super()._open(log)
         self.binary = log.options.binary
-        # A copy that was made by the moment may have become complete later.
-        last_seq = max([self._last_of_moment, *(copy.seq for copy in self._timeline.copies)])
+        # A copy that was made by the point may have become complete later.
+        last_seq = max([self._last_of_point, *(copy.seq for copy in self._timeline.copies)])
         described = (each for each in self.history.descriptions if each.seq <= last_seq)
         tables = target_tables(described, self._index)
         self.targets = [table for table in tables if self._has_dropped or not table.dropped]
@@ -145,7 +145,7 @@ def _columns(table: TargetTable) -> Iterator[CatalogColumn]:
 def replay(
     log: Address,
     into: str,
-    until: Lsn | Timestamp | LogMoment | None = None,
+    until: Lsn | Timestamp | LogPoint | None = None,
     *,
     host: str = "127.0.0.1",
     replace_rows: bool = False,
@@ -160,7 +160,7 @@ def replay(
     Args:
         log: The log's address.
         into: The server: a connection string of libpq. Its user may create subscriptions.
-        until: The LSN, or the time, up to which commits are applied, or the moment of the log; None: up to the end of
+        until: The LSN, or the time, up to which commits are applied, or the point of the log; None: up to the end of
             the log.
         host: The address of this machine as the server sees it: it connects to a port that is opened here.
         replace_rows: Whether a later copy of a table replaces its rows also where what was published of it has no
@@ -174,11 +174,11 @@ def replay(
         PgoutputError: The log cannot be read.
     """
     opened = ChangeLog(log)
-    at = LogMoment(opened.index.last_seq) if until is None else until
-    moment = at if isinstance(at, LogMoment) else moment_at(opened.index, at)
-    if until is not None and last_commit(opened.index, moment.seq) is None:
+    at = LogPoint(opened.index.last_seq) if until is None else until
+    point = at if isinstance(at, LogPoint) else point_at(opened.index, at)
+    if until is not None and last_commit(opened.index, point.seq) is None:
         raise ReplayError(f"{opened.store}: the log has no commit at or before {until}: choose a later LSN or time")
-    feed = _ReplayFeed(log, moment, has_dropped=has_dropped)
+    feed = _ReplayFeed(log, point, has_dropped=has_dropped)
     with connected(into) as connection:
         _check_target(connection, feed.targets)
         created = _create_tables(connection, feed.targets)

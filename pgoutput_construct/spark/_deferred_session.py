@@ -2,7 +2,7 @@
 
 What reads and writes small tables runs in this process, and asks of its session only for settings, which are known
 before there is one. So a ``DeferredSession`` stands in for a session wherever one is passed on; the first
-attribute that it does not have itself is the moment when Spark starts. Where there is no Java, a small database is
+attribute that it does not have itself starts Spark. Where there is no Java, a small database is
 replicated all the same, and what needs Spark is an error of its table.
 """
 

@@ -20,7 +20,7 @@ from pgoutput_construct.changelog._facts.completeness import (
     whole_tables,
 )
 from pgoutput_construct.changelog._facts.copies import snapshot_command
-from pgoutput_construct.changelog._index.log_index import LogMoment
+from pgoutput_construct.changelog._index.log_index import LogPoint
 from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
@@ -90,7 +90,7 @@ class OpenLog:
         options = {
             "path": self.log.store.address,
             "table": json.dumps([name]),  # in ASCII: a name need not be UTF-8
-            "asOfSeq": str(self.opened.moment),
+            "asOfSeq": str(self.opened.point),
             "types": self.opened.types,
             "metadataPrefix": self.prefix.prefix,
             **limits,
@@ -226,7 +226,7 @@ class OpenLog:
 def open_log(
     spark: SparkSession,
     directory: str | Path,
-    as_of: LogMoment | int | None = None,
+    as_of: LogPoint | int | None = None,
     types: str = "",
     known: ChangeLog | None = None,
     metadata_prefix: str = PREFIX,

@@ -27,7 +27,7 @@ from pgoutput_construct.changelog.timeline import (
     last_ends,
     lasting_transactions,
     lsn_before,
-    moment_at,
+    point_at,
 )
 from pgoutput_construct.stream.transaction_reader import COMMITTED, FINISHED, PREPARED, EndedTransaction
 from tests.publisher.logs import WrittenLog, insert, relation
@@ -74,7 +74,7 @@ def yielded(log: WrittenLog, *args: Any, **options: Any) -> list[str]:
 def ordered(log: WrittenLog, two_phase_at: int | None = None, until: int | None = None) -> list[str]:
     """Return what a slot is sent, in short."""
     opened = ChangeLog(log.directory)
-    follower = TimelineFollower(None if until is None else moment_at(opened.index, pgo.Lsn(until)))
+    follower = TimelineFollower(None if until is None else point_at(opened.index, pgo.Lsn(until)))
     follower.update(opened)
     return [told(item) for item in follower.order(two_phase_at)]
 
@@ -221,7 +221,7 @@ def test_readings_of_a_lost_history(log: WrittenLog, repeated: bool) -> None:
     opened = ChangeLog(log.directory)
 
     def found(at: int) -> list[tuple[int, bool]]:
-        index = index_as_of(opened, moment_at(opened.index, pgo.Lsn(at)))
+        index = index_as_of(opened, point_at(opened.index, pgo.Lsn(at)))
         return [(int(each.snapshot.lsn), each.gone) for each in table_readings(index)[1]]
 
     assert found(2500) == [(900, False)]
@@ -230,8 +230,8 @@ def test_readings_of_a_lost_history(log: WrittenLog, repeated: bool) -> None:
     assert found(3499) == found(3550) == later
     readings = table_readings(opened.index)[1]
     assert [(int(each.snapshot.lsn), each.gone) for each in readings] == later
-    assert moment_at(opened.index, pgo.Timestamp.now()).lsn == 3500
-    assert moment_at(opened.index, pgo.Timestamp(3000)).lsn == 2000
+    assert point_at(opened.index, pgo.Timestamp.now()).lsn == 3500
+    assert point_at(opened.index, pgo.Timestamp(3000)).lsn == 2000
 
 
 @pytest.mark.parametrize("with_visibility", [False, True])
@@ -352,7 +352,7 @@ def test_a_moment_of_a_log_that_grows(log: WrittenLog) -> None:
     log.commit(700, 1000, 1010, relation(1), insert(1, "a"))
     log.publish()
     opened = ChangeLog(log.directory)
-    moment = moment_at(opened.index, pgo.Lsn(2000))._replace(known=opened.index.last_seq)
+    moment = point_at(opened.index, pgo.Lsn(2000))._replace(known=opened.index.last_seq)
     read(log, 1100)
     log.copy(1, 701, ["a"], 1200)
     log.publish(1300)

@@ -16,7 +16,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct import lake
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.completeness import lacks_of
-from pgoutput_construct.changelog.timeline import moment_at
+from pgoutput_construct.changelog.timeline import point_at
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.forensics import blame, fixture, fork
@@ -231,7 +231,7 @@ def test_tables_and_columns(source: Source, at: str) -> None:
     """They are those of then, by LSN and time; before the DDL all are, and while a capture runs, none is in doubt."""
     log, moment = source.log, source.moments[at]
     for each in (moment.lsn, moment.time):
-        opened = LogTables.from_log(log, moment_at(log.index, each))
+        opened = LogTables.from_log(log, point_at(log.index, each))
         tables = [table for table in opened.tables.values() if not table.dropped and table.name != "item"]
         found = {table.qualified: list(table.current) for table in tables}
         lacks = [f"{lack.name}: {lack}" for lack in lacks_of(opened.index)]
@@ -274,7 +274,7 @@ def test_a_lake_and_tables_of_the_log(spark: Any, source: Source, tmp_path: Path
     moment = source.moments[at]
     batch = replicate(spark, source.shop.directory, tmp_path, as_of=moment.lsn)
     assert batch is not None
-    opened = open_log(spark, source.shop.directory, moment_at(source.log.index, moment.lsn))
+    opened = open_log(spark, source.shop.directory, point_at(source.log.index, moment.lsn))
     # Those of a batch are of its tables: it does not have a partition that was detached, and has no rows yet.
     lacks = [f"{lack.name}: {lack}" for lack in (*batch.lacks, *opened.lacks)]
     for read in (lambda name: lake.read(str(tmp_path), name).to_pylist(), lambda name: _collected(opened, name)):

@@ -8,9 +8,9 @@ When a reading counts
     A reading says what was true at its LSN, the WAL insert position after its snapshot. Where it stands in the log says
     less: a capture that was down, or is late, reads the catalog as it is now, and appends that before transactions that
     it catches up; one that waits for the end of a transaction appends it after some that are newer. So as of an earlier
-    moment (``LogIndex.as_of``) readings are selected by their LSN (``dated_events``). Of a history of
+    point (``LogIndex.as_of``) readings are selected by their LSN (``dated_events``). Of a history of
     the server that was lost (event BEGUN_ANEW with ``void_after``), readings do not count before the log was restarted;
-    LSNs of a later history are not compared with those of the moment.
+    LSNs of a later history are not compared with those of the point.
 
     - What tables and publications are like is what the last reading by then says (``table_readings``,
       ``publication_readings``), or the Relation of later rows.
@@ -18,7 +18,7 @@ When a reading counts
       created (``known_tables``), and what is published when a capture begins.
     - What happened between two readings is found by comparing them, whenever the second one was made: which column is
       which (``lineage``), and whether a table was created while it was captured (``known_publications``).
-    - What the first reading after the moment shows to be altered may have been altered by then. Mostly something shows
+    - What the first reading after the point shows to be altered may have been altered by then. Mostly something shows
       whether it was; otherwise it is reported (``undated_changes``).
 """
 
@@ -432,7 +432,7 @@ def dated_events(index: SegmentIndex, names: Collection[str], after: int = -1) -
     the server are left out. Other events are those of the index.
 
     Args:
-        index: The index of a log, possibly as of a moment.
+        index: The index of a log, possibly as of a point.
         names: The names of the events.
         after: Only events after this seq.
     """

@@ -1,4 +1,4 @@
-"""Copies of tables: the rows that they had at one moment, and which later changes count in addition to them."""
+"""Copies of tables: the rows that they had under one snapshot, and which later changes count in addition to them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

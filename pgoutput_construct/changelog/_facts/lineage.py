@@ -10,7 +10,7 @@ the Relation's seq to the last commit of such rows. The readings of the catalog 
 the last, or between two, and ``numbering`` decides whether that leaves one answer. Once there is a reading after the
 interval, nothing that is appended later changes the answer, except more rows with the same description.
 
-As of an earlier moment (``LogIndex.as_of``), the readings after it are used in the same way, since they show what
+As of an earlier point (``LogIndex.as_of``), the readings after it are used in the same way, since they show what
 happened before them: a column that was renamed just before has its number from the next reading. But what they find
 of a table counts only if it happened by then, and where the log does not know that, the table is among the stale ones
 with this reason (``undated_changes``).
@@ -176,7 +176,7 @@ class LineageTracker:
         self._read_lsn = 0
         """The LSN of the last reading."""
         self._later: list[tuple[Reading, TableReading | None]] = []
-        """The first readings after the moment of the index, which have one snapshot, with those of the tables before
+        """The first readings after the point of the index, which have one snapshot, with those of the tables before
         them."""
         self._undated: tuple[ChangeDates, PublicationReading] | None = None
         """The reading of publications among these, if it may have been true by then."""
@@ -237,7 +237,7 @@ class LineageTracker:
         table.read(reading, (old, new), self._uses, is_true)
 
     def _date_changes(self, dates: ChangeDates) -> None:
-        """Find what the first readings after the moment show of tables, as far as it may have happened by then."""
+        """Find what the first readings after the point show of tables, as far as it may have happened by then."""
         for reading, before in self._later:
             if dates.is_later(reading):
                 continue

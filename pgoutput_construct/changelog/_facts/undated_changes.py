@@ -1,4 +1,4 @@
-"""Finds changes of tables of which a log does not know whether they came before the moment as of which it is read.
+"""Finds changes of tables of which a log does not know whether they came before the point as of which it is read.
 
 What a reading of the catalog shows was true by its LSN; since when, the log does not say. A change that it shows
 committed
@@ -9,7 +9,7 @@ committed
   table that has rows exists, and ALTER TABLE waits for the transactions that wrote to it.
 
 While a capture runs, that is within a second, or within a few commits. A change that was made while none ran may be
-anywhere in that time. So only the first reading after the moment, with those of its snapshot, is in doubt: what later
+anywhere in that time. So only the first reading after the point, with those of its snapshot, is in doubt: what later
 ones show was changed after it.
 """
 
@@ -33,20 +33,20 @@ _Shape: TypeAlias = tuple[str, str, tuple[tuple[str, int, int], ...]]
 
 
 class ChangeDates:
-    """What a log knows of when tables were altered, as of a moment."""
+    """What a log knows of when tables were altered, as of a point."""
 
     def __init__(self, index: LogIndex, read_lsn: int) -> None:
         """Prepare to look.
 
         Args:
-            index: The index of the log as of the moment.
+            index: The index of the log as of the point.
             read_lsn: The LSN of the last reading by then.
         """
         assert index.as_of is not None
         self._index, self._as_of, self._read_lsn = index, index.as_of, read_lsn
 
     def is_later(self, reading: Reading) -> bool:
-        """Return whether all that a reading shows was changed after the moment."""
+        """Return whether all that a reading shows was changed after the point."""
         return self._begin(reading) >= self._as_of.certain_lsn
 
     def was_altered(self, before: TableReading, after: TableReading) -> bool | None:
@@ -70,7 +70,7 @@ class ChangeDates:
         return after.gone or _shape_of_reading(before) != _shape_of_reading(after)
 
     def undated(self, reading: Reading, stale: StaleTable) -> StaleTable:
-        """Return what a reading shows of a table, saying that it may have happened by the moment."""
+        """Return what a reading shows of a table, saying that it may have happened by the point."""
         begin, end = Lsn(self._begin(reading)), reading.snapshot.lsn
         reason = (
             f"{stale.reason} after {begin} and by {end}, and the log does not say whether that was by "
@@ -85,7 +85,7 @@ class ChangeDates:
         return max(self._read_lsn, received["commit_lsn"] if received is not None and is_known else 0)
 
     def _uses(self, oid: int, uses: Iterable[tuple[int, DescriptionUse]]) -> dict[_Shape, bool]:
-        """Return what a table looked like in some uses of descriptions, and whether also after the moment."""
+        """Return what a table looked like in some uses of descriptions, and whether also after the point."""
         found, shapes = dict[_Shape, bool](), self._shapes.get(oid, {})
         for seq, use in uses:
             if seq in shapes:

@@ -25,7 +25,7 @@ __all__ = [
     "AsOf",
     "Ended",
     "LogIndex",
-    "LogMoment",
+    "LogPoint",
     "Stretch",
     "apart",
     "count_commits",
@@ -202,8 +202,8 @@ PART_TRANSACTIONS: Final = 1 << 15
 """Transactions that are unpacked at once, as far as segments let."""
 
 
-class LogMoment(NamedTuple):
-    """The moment as of which a log is read; as text ``seq``, ``seq@lsn`` or ``seq@lsn@known``."""
+class LogPoint(NamedTuple):
+    """The point as of which a log is read; as text ``seq``, ``seq@lsn`` or ``seq@lsn@known``."""
 
     seq: int
     """The last seq: transactions that ended by then count, and copies that were complete."""
@@ -213,7 +213,7 @@ class LogMoment(NamedTuple):
     """The last seq of the log that is known, so that each read finds the same while the log grows; None: all of it."""
 
     @classmethod
-    def parse(cls, text: str) -> "LogMoment":
+    def parse(cls, text: str) -> "LogPoint":
         """Read the text; raise ValueError for anything else."""
         seq, lsn, known, *more = *text.split("@"), "", ""
         if not seq.isdecimal() or (known and not known.isdecimal()) or any(more):

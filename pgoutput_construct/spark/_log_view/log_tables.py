@@ -14,7 +14,7 @@ from pgoutput_construct.changelog._facts.catalog_readings import TableReading, t
 from pgoutput_construct.changelog._facts.completeness import present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.lineage import Lineage, lineage_of
-from pgoutput_construct.changelog._index.log_index import LogIndex, LogMoment
+from pgoutput_construct.changelog._index.log_index import LogIndex, LogPoint
 from pgoutput_construct.changelog._index.row_counts import COPIED
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
@@ -72,7 +72,7 @@ class LogTables:
     """The tables of a log as of a seq."""
 
     log: ChangeLog
-    moment: LogMoment
+    point: LogPoint
     """As of when they are."""
     index: LogIndex
     plan: LogPlan
@@ -87,22 +87,22 @@ class LogTables:
 
     @classmethod
     def from_log(
-        cls, log: ChangeLog, as_of: LogMoment | int | None = None, types: str = "", *, allow_undescribed: bool = False
+        cls, log: ChangeLog, as_of: LogPoint | int | None = None, types: str = "", *, allow_undescribed: bool = False
     ) -> "LogTables":
         """Find the tables of a log; raises as ``spark.open_log`` does.
 
         Args:
             log: The log.
-            as_of: The moment as of which it is read, or its last seq; None for all of it.
+            as_of: The point as of which it is read, or its last seq; None for all of it.
             types: The types chosen for columns, as in ``open_log``.
             allow_undescribed: Whether rows that no Relation describes, such as those that are malformed before they
                 name their table, are no error.
         """
         choices = chosen_types(types)
         end = log.index.last_seq
-        moment = as_of if isinstance(as_of, LogMoment) else LogMoment(end if as_of is None else as_of)
-        moment = moment if moment.known is not None else moment._replace(known=end)
-        index = index_as_of(log, moment)
+        point = as_of if isinstance(as_of, LogPoint) else LogPoint(end if as_of is None else as_of)
+        point = point if point.known is not None else point._replace(known=end)
+        index = index_as_of(log, point)
         plan = log_plan(log, index)
         runs = committed_runs(index, plan)
         is_known = runs.column("description") != UNDESCRIBED
@@ -111,12 +111,12 @@ class LogTables:
         found = present_copies(index), lineage_of(index), table_readings(index)
         refused: dict[str, UnreadableTable] = {}
         tables = find_tables(plan.history, find_usages(runs.take(is_known), plan), *found, choices, refused)
-        return cls(log, moment, index, plan, tables, types, refused, found[1])
+        return cls(log, point, index, plan, tables, types, refused, found[1])
 
     @property
     def as_of(self) -> int:
         """The last seq: everything that ended by it is included."""
-        return self.moment.seq
+        return self.point.seq
 
     def table(self, name: str) -> Table:
         """Return what is known of a table, named as in SQL; raise ChangeLogError where the log does not have it.

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from pgoutput_construct._keywords import takes_fields
 from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning, Lack, lacks_of
-from pgoutput_construct.changelog._index.log_index import LogMoment
+from pgoutput_construct.changelog._index.log_index import LogPoint
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.timeline import moment_at
+from pgoutput_construct.changelog.timeline import point_at
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.lake._notes import Warehouse
 from pgoutput_construct.spark._open_log import open_log
@@ -106,8 +106,8 @@ class _Run:
             raise combined_error(last.troubled)
         return self._last
 
-    def _advance_to(self, target: int, moment: LogMoment | None = None) -> Batch:
-        """Bring the tables up to a seq of the log, or to a moment, in batches within the limits."""
+    def _advance_to(self, target: int, point: LogPoint | None = None) -> Batch:
+        """Bring the tables up to a seq of the log, or to a point, in batches within the limits."""
         options, limits = self._options, Limits(self._options.batch_transactions, self._options.batch_bytes)
         while True:
             self._check()
@@ -115,7 +115,7 @@ class _Run:
             after, least = self._last.seq if self._last else self._tables.applied, self._tables.least_seq
             end = _batch_end(self._log, after, least, target, limits)
             lacking = {lack.relation_oid for lack in lacks_of(self._log.index)} if end < target else None
-            at = moment if moment and end >= target else LogMoment(end)
+            at = point if point and end >= target else LogPoint(end)
             opened = open_log(self._spark, options.log, at, self._types, self._log)
             self._last = batch = self._tables.apply(opened, lacking, tries_all=options.once and end >= target)
             self._maintenance.count(self._tables.known.written)
@@ -162,9 +162,9 @@ def _level_of_caller() -> int:
 
 
 def _target(
-    log: ChangeLog, as_of: Lsn | Timestamp | LogMoment | None, tables: WarehouseTables, once: bool
-) -> tuple[int, LogMoment | None]:
-    """Return the seq and moment of the tables as of an LSN or time; raise PgoutputError for one that is not possible.
+    log: ChangeLog, as_of: Lsn | Timestamp | LogPoint | None, tables: WarehouseTables, once: bool
+) -> tuple[int, LogPoint | None]:
+    """Return the seq and point of the tables as of an LSN or time; raise PgoutputError for one that is not possible.
 
     What is added to the log meanwhile does not count for it.
     """
@@ -172,18 +172,18 @@ def _target(
         return log.index.last_seq, None
     if not once:
         raise PgoutputError("tables that follow a log are at its end: give once=True with as_of")
-    if isinstance(as_of, LogMoment):
-        moment, as_of = as_of, as_of.lsn
+    if isinstance(as_of, LogPoint):
+        point, as_of = as_of, as_of.lsn
     else:
-        moment = moment_at(log.index, as_of)._replace(known=log.index.last_seq)
-    if moment.seq < log.index.first_seq:
+        point = point_at(log.index, as_of)._replace(known=log.index.last_seq)
+    if point.seq < log.index.first_seq:
         raise PgoutputError(f"{log.store}: the log begins after {as_of}: choose a later LSN or time")
-    if max(tables.applied, tables.least_seq) > moment.seq:
+    if max(tables.applied, tables.least_seq) > point.seq:
         raise PgoutputError(
             f"the tables of the warehouse are later than {as_of} already, and do not go back: choose another "
             "warehouse, or a later LSN or time"
         )
-    return moment.seq, moment
+    return point.seq, point
 
 
 def _batch_end(log: ChangeLog, after: int, least: int, target: int, limits: Limits) -> int:

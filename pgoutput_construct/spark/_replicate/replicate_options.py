@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from pgoutput_construct.changelog._index.log_index import LogMoment
+from pgoutput_construct.changelog._index.log_index import LogPoint
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
@@ -60,7 +60,7 @@ class ReplicateOptions:
     """Also record, in ``schema.table.history``, every row that a table had, with ``_valid_from`` and ``_valid_to`` (see
     HISTORY, and ``read_history``)."""
     _: KW_ONLY
-    as_of: Lsn | Timestamp | LogMoment | None = None
+    as_of: Lsn | Timestamp | LogPoint | None = None
     """Bring the tables to the last commit at or before this LSN or time, instead of the end of the log; with ``once``
     alone, and not for a warehouse that is later already."""
     keep_dropped: bool = False

@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from pgoutput_construct.changelog._index.log_index import LogMoment
+from pgoutput_construct.changelog._index.log_index import LogPoint
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._execution import leading_reason
@@ -85,7 +85,7 @@ class LogStreamReader(DataSourceStreamReader):
         log = self._log()
         check_same_log(log, start, end)
         log.check_kept(after + 1)
-        view, as_of = view_of(self.options), LogMoment(log.index.last_seq)
+        view, as_of = view_of(self.options), LogPoint(log.index.last_seq)
         selected = range_between(log, after, until, self.options)
         return view.tasks(
             log,

@@ -1,4 +1,4 @@
-"""Which log a read is of, as of which moment, and which transactions and copies of it are selected."""
+"""Which log a read is of, as of which point, and which transactions and copies of it are selected."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._index.log_index import LogIndex, LogMoment
+from pgoutput_construct.changelog._index.log_index import LogIndex, LogPoint
 from pgoutput_construct.changelog._index.planning import (
     LostHistory,
     commit_stats,
@@ -20,7 +20,7 @@ from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.timeline import moment_at
+from pgoutput_construct.changelog.timeline import point_at
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._execution import cache_archives
 from pgoutput_construct.spark._log_view.log_tables import LogTables
@@ -28,10 +28,10 @@ from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.wire import Lsn, Timestamp
 
 
-def log_as_of(options: SourceOptions) -> tuple[ChangeLog, LogMoment]:
-    """Open the log that options name, and return the moment as of which it is read."""
+def log_as_of(options: SourceOptions) -> tuple[ChangeLog, LogPoint]:
+    """Open the log that options name, and return the point as of which it is read."""
     log = log_at(log_address(options))
-    return log, moment_of(log, options)
+    return log, point_of(log, options)
 
 
 _MOST: Final = 2**63 - 1
@@ -74,7 +74,7 @@ class LogRange:
         return found.filter(pa.array(self.mask(found)))
 
 
-def range_of(log: ChangeLog, as_of: LogMoment, options: SourceOptions) -> LogRange:
+def range_of(log: ChangeLog, as_of: LogPoint, options: SourceOptions) -> LogRange:
     """Return the range of a batch read."""
     return range_between(log, -1 if options.fromSeq is None else options.fromSeq - 1, as_of.seq, options)
 
@@ -88,8 +88,8 @@ def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions
     return LogRange(after, until, int(options.fromLsn or 0), min(last_lsns, default=_MOST), lost)
 
 
-def moment_of(log: ChangeLog, options: SourceOptions) -> LogMoment:
-    """Return the moment as of which options read a log; raise ChangeLogError where it does not reach that position yet.
+def point_of(log: ChangeLog, options: SourceOptions) -> LogPoint:
+    """Return the point as of which options read a log; raise ChangeLogError where it does not reach that position yet.
 
     The log must have everything that committed up to an LSN. A time, like recovery_target_time, means everything before
     the first commit that is later: the order of commits is not always that of their timestamps.
@@ -98,10 +98,10 @@ def moment_of(log: ChangeLog, options: SourceOptions) -> LogMoment:
         return options.asOfSeq
     if options.asOfLsn is not None:
         _check_complete(log, options.asOfLsn)
-        return LogMoment(_last_seq_by(log.index, "lsn", options.asOfLsn), options.asOfLsn)
+        return LogPoint(_last_seq_by(log.index, "lsn", options.asOfLsn), options.asOfLsn)
     if options.asOfTime is not None:
-        return LogMoment(_last_seq_by(log.index, "time", options.asOfTime), moment_at(log.index, options.asOfTime).lsn)
-    return LogMoment(log.index.last_seq)
+        return LogPoint(_last_seq_by(log.index, "time", options.asOfTime), point_at(log.index, options.asOfTime).lsn)
+    return LogPoint(log.index.last_seq)
 
 
 def _check_complete(log: ChangeLog, lsn: Lsn) -> None:
@@ -159,6 +159,6 @@ def log_at(address: str) -> ChangeLog:
 
 
 @lru_cache(maxsize=1)  # those of earlier micro-batches are of no use
-def tables_at(log: ChangeLog, as_of: LogMoment, types: str = "", allow_undescribed: bool = False) -> LogTables:
-    """Return the tables of a log as of a moment; see ``LogTables.from_log``."""
+def tables_at(log: ChangeLog, as_of: LogPoint, types: str = "", allow_undescribed: bool = False) -> LogTables:
+    """Return the tables of a log as of a point; see ``LogTables.from_log``."""
     return LogTables.from_log(log, as_of, types, allow_undescribed=allow_undescribed)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
-from pgoutput_construct.changelog._index.log_index import LogMoment
+from pgoutput_construct.changelog._index.log_index import LogPoint
 from pgoutput_construct.columnar import chosen_types
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefix
@@ -104,7 +104,7 @@ OPTIONS: Final = (
         "columns of a change in the view table: pgoutput (_op, _before ...), or spark: one row per image, with "
         "_change_type, _commit_version and _commit_timestamp",
     ),
-    SourceOption("asOfSeq", LogMoment.parse, None, "read the log as of this seq"),
+    SourceOption("asOfSeq", LogPoint.parse, None, "read the log as of this seq"),
     SourceOption("asOfLsn", _lsn, None, "read the log as of this LSN, inclusive, such as 0/16B3748"),
     SourceOption(
         "asOfTime",
@@ -152,7 +152,7 @@ class SourceOptions:
     types: str = ""
     metadataPrefix: str = PREFIX  # noqa: N815 - as Spark writes options
     changeColumns: str = "pgoutput"  # noqa: N815
-    asOfSeq: LogMoment | None = None  # noqa: N815
+    asOfSeq: LogPoint | None = None  # noqa: N815
     asOfLsn: Lsn | None = None  # noqa: N815
     asOfTime: Timestamp | None = None  # noqa: N815
     fromLsn: Lsn | None = None  # noqa: N815

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
-from pgoutput_construct.changelog._index.log_index import LogMoment, messages_of
+from pgoutput_construct.changelog._index.log_index import LogPoint, messages_of
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._segment.events import LogEvent
 from pgoutput_construct.changelog._segment.footer import Segment
@@ -65,16 +65,16 @@ class View(ABC):
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
 
-    def schema(self, log: ChangeLog, as_of: LogMoment) -> pa.Schema:
-        """Return the columns as of a moment."""
+    def schema(self, log: ChangeLog, as_of: LogPoint) -> pa.Schema:
+        """Return the columns as of a point."""
         return self.columns
 
-    def tasks(self, log: ChangeLog, as_of: LogMoment, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: LogPoint, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Plan a read.
 
         Args:
             log: The log.
-            as_of: The moment as of which it is read.
+            as_of: The point as of which it is read.
             selected: The range to read.
             schema: The columns to return, some of those of ``schema``.
         """
@@ -96,7 +96,7 @@ class TableView(View):
         self.skips_malformed = options.badRecords != "fail"
         self.form = form_of(options)
 
-    def schema(self, log: ChangeLog, as_of: LogMoment) -> pa.Schema:
+    def schema(self, log: ChangeLog, as_of: LogPoint) -> pa.Schema:
         """Return the requested columns of the table, or all, and those of a change."""
         table = tables_at(log, as_of, self.options.types, self.skips_malformed).table(self.name)
         # Spark itself applies spark.sql.caseSensitive.
@@ -105,7 +105,7 @@ class TableView(View):
         columns = table.columns if names is None else _columns(table, names)
         return self.prefix.reader_schema(self.form.schema(self.prefix.replay_columns(columns)))
 
-    def tasks(self, log: ChangeLog, as_of: LogMoment, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: LogPoint, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Plan a read of the selected rows into the columns of ``schema``."""
         opened = tables_at(log, as_of, self.options.types, self.skips_malformed)
         table = self.prefix.replay_table(opened.table(self.name))
@@ -154,7 +154,7 @@ class ChangesView(View):
 
     columns = _CHANGES
 
-    def tasks(self, log: ChangeLog, as_of: LogMoment, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: LogPoint, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
         found = SelectedRuns(log.index, selected)
         skips = self.options.badRecords != "fail"
@@ -249,7 +249,7 @@ class QuarantineView(View):
 
     columns = _QUARANTINE
 
-    def tasks(self, log: ChangeLog, as_of: LogMoment, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: LogPoint, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
         found = SelectedRuns(log.index, selected)
         return [ViewScanTask(group, schema) for group in plan_segments(log, log.index, selected, found)]
@@ -445,7 +445,7 @@ class BatchesView(View):
 
     columns = _BATCHES
 
-    def tasks(self, log: ChangeLog, as_of: LogMoment, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: LogPoint, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task that holds the row."""
         offset = offset_at(log.index, selected.until)
         time = timestamps(np.array([offset.time or 0], np.int64))
