@@ -4,6 +4,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,18 +85,24 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 class HalfWithSpark(LoadFileScheduling):
-    """Files in turn; half of the processes take those with Spark first, so that the others seldom need a JVM.
+    """Files in turn; half of the processes take those with Spark first, the others take these last: few need a JVM.
 
     A JVM is slow until it has run the planner of Spark, and the writer of each format, for a while. The files of the
     others wait more than they compute: each half leaves time to the other.
     """
 
     def _assign_work_unit(self, node: Any) -> None:
-        if 2 * self.nodes.index(node) < len(self.nodes):
-            file = next((each for each in self.workqueue if each.startswith("tests/spark/")), None)
-            if file is not None:
-                self.workqueue.move_to_end(file, last=False)
+        is_for_spark = 2 * self.nodes.index(node) < len(self.nodes)
+        file = next((each for each in self.workqueue if _has_spark(each) == is_for_spark), None)
+        if file is not None:
+            self.workqueue.move_to_end(file, last=False)
         super()._assign_work_unit(node)
+
+
+@cache
+def _has_spark(file: str) -> bool:
+    """Return whether tests of a file need Spark."""
+    return "mark.spark" in Path(file).read_text("utf-8")
 
 
 @pytest.hookimpl(optionalhook=True)

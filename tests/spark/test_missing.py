@@ -86,6 +86,7 @@ def test_a_report_instead(log: OpenLog, tmp_path: Path) -> None:
         assert found == [("update", {"id": "1"}, ["body"]), ("update", {"id": "2"}, []), ("delete", {"id": "3"}, [])]
 
 
+@pytest.mark.long
 def test_rows_that_went_have_no_key(log: OpenLog) -> None:
     """A row that was deleted while another column was its identity is not asked for the key of later changes."""
     assert log.missing_rows("public.turned").collect() == []

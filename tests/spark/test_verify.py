@@ -94,20 +94,25 @@ def _write(shop: Shop, done: threading.Event) -> None:
             done.wait(0.02)
 
 
-def test_equal_while_it_is_written_to(spark: Any, shop: Shop, warehouse: Path) -> None:
+@pytest.mark.parametrize(
+    "tables",
+    [["public.keyless", "public.orders"], pytest.param(None, marks=pytest.mark.long)],
+    ids=["some tables", "all tables"],
+)
+def test_equal_while_it_is_written_to(spark: Any, shop: Shop, warehouse: Path, tables: list[str] | None) -> None:
     """Writers write, and the log goes on, behind a warehouse that stays as it was: each table is found equal."""
     progress = list[tuple[str, int, int]]()
     with shop.capturing(), in_background(lambda done: _write(shop, done)):
         wait_until(lambda: shop.execute() > shop.log().complete_lsn)
-        found = verdicts(spark, shop, warehouse, on_progress=lambda *each: progress.append(each))
+        found = verdicts(spark, shop, warehouse, on_progress=lambda *each: progress.append(each), tables=tables)
+    names = tables or [f"public.{name}" for name in ("item", "keyless", "named", "orders")]
     assert [(name, verdict.equal, verdict.problem) for name, verdict in found.items()] == [
-        (f"public.{name}", True, "") for name in ("item", "keyless", "named", "orders")
+        (name, True, "") for name in names
     ]
     compared = {table: rows for table, rows, _ in progress}  # the last one of each
-    assert compared == {name: found[name].rows for name in compared} and {"public.orders", "public.named"} <= {
-        *compared
-    }
-    assert found["public.orders"].parts > 4 and found["public.named"].parts == 2
+    assert compared == {name: found[name].rows for name in compared} and "public.orders" in compared
+    assert found["public.orders"].parts > 4
+    assert tables or ("public.named" in compared and found["public.named"].parts == 2)
     assert not (warehouse / "_verify.json").exists()
 
 

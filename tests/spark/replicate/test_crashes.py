@@ -215,7 +215,6 @@ SHORT: Final = {
     Case("few", "delta", 0, Moment.AMID_COMMIT),
     Case("few", "iceberg", 1, Moment.AFTER_COMMIT),
     Case("deletes", "iceberg", 1, Moment.BEFORE_NOTE),
-    Case("keys", "parquet", 1, Moment.BEFORE_NOTE),
     Case("branch", "iceberg", 1, Moment.AMID_COMMIT),
     Case("shared", "iceberg", 1, Moment.AFTER_INTENT),
 }

@@ -10,7 +10,7 @@ from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import read_history, replicate, step_writer
 from tests.spark.test_copies import DESCRIBED, Log
 from tests.spark.test_phases import delete, insert, relation, update
-from tests.table_formats import SHORT_IN_PARQUET, SHORT_WITHOUT_DELTA
+from tests.table_formats import SHORT_IN_PARQUET
 
 pytestmark = pytest.mark.spark
 
@@ -91,7 +91,7 @@ def test_a_commit_at_the_lsn_of_a_snapshot(lake: Any, tmp_path: Path, into: str)
     ]
 
 
-@pytest.mark.parametrize("into", SHORT_WITHOUT_DELTA)
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_a_change_that_is_recorded_before_a_new_copy_is_complete(lake: Any, tmp_path: Path, into: str) -> None:
     """Its snapshot is older than the change: the history has the row once, and it has not ended."""
     log = Log(tmp_path / "log")

@@ -209,9 +209,8 @@ class Replica:
 
 
 def _cases() -> Iterator[Any]:
-    """Yield the cases; a few of the changes in two of them stand for all, a third where two batches are killed."""
+    """Yield the cases; a few of the changes in one of them stand for all, a third where two batches are killed."""
     yield pytest.param("parquet", False, False, 25, id="parquet-tables-some")
-    yield pytest.param("parquet", True, False, 25, id="parquet-histories-some")
     for into, has_histories, twice in product(("parquet", "delta"), (False, True), (False, True)):
         name = f"{into}-{'histories' if has_histories else 'tables'}-{'twice' if twice else 'once'}"
         yield pytest.param(into, has_histories, twice, 3 if twice else 1, id=name, marks=pytest.mark.long)

@@ -65,9 +65,10 @@ FEW = (
 
 @pytest.mark.parametrize(
     ("rounds", "names"),
-    [(FEW, ["t"]), pytest.param(ROUNDS, TABLES[-1], marks=pytest.mark.long)],
+    [(FEW, ["t"]), (ROUNDS, TABLES[-1])],
     ids=["few", "of every kind"],
 )
+@pytest.mark.long
 def test_rounds(spark: Any, shop: Shop, tmp_path: Path, rounds: Sequence[str], names: Sequence[str]) -> None:
     """It has the rows that Parquet has, also after a batch that was killed before its notes."""
     warehouse, tables = tmp_path / "json", [f"public.{name}" for name in names] if rounds is FEW else None

@@ -121,6 +121,7 @@ def test_remedies() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_the_change_data_feed(lake: Any, tmp_path: Path) -> None:
     """An option, what the table has, and of a new one the default of the session decide, in this order."""
     warehouse, dataset, default = Warehouse(tmp_path), _dataset(["_change_type"]), f"{DEFAULTS}enableChangeDataFeed"

@@ -293,6 +293,7 @@ def test_a_history_that_cannot_be_copied(lake: Any, server18: EmbeddedServer, tm
         _check(lake, shop, warehouse, [before, _moment(shop, -1)])
 
 
+@pytest.mark.long
 def test_the_history_of_a_table_that_waits(spark: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
     """A table in trouble that takes its place, when that is over, does not take its rows away."""
     warehouse = tmp_path / "wh"

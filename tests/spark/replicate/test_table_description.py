@@ -125,6 +125,7 @@ def test_a_log_of_an_earlier_version(
         assert _comments(lake, warehouse, "public.said") == {"id": "the number"}
 
 
+@pytest.mark.long
 def test_identifier_fields(lake: Any, shop: Shop, tmp_path: Path) -> None:
     """Columns that are never NULL; when a table has no key any more, NULL can be written into them."""
     warehouse = tmp_path / "wh"

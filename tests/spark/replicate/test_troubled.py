@@ -258,7 +258,8 @@ def test_from_scratch(spark: Any, pair: Shop, tmp_path: Path) -> None:
     assert {row["_ended_by"]: row["count"] for row in ended} == {None: 2, "update": 1}
 
 
-@pytest.mark.parametrize("into", ["parquet", pytest.param("iceberg", marks=pytest.mark.long)])
+@pytest.mark.parametrize("into", ["parquet", "iceberg"])
+@pytest.mark.long
 def test_from_scratch_with_a_new_copy(lake: Any, pair: Shop, tmp_path: Path, into: str) -> None:
     """The history is continued: what it had has ended with the copy, and what is open is the source's."""
     warehouse = tmp_path / "wh"

@@ -273,6 +273,7 @@ def test_a_row_that_is_lost_is_found_out(lake: Any, shop: Shop, into: str, tmp_p
 
 
 @pytest.mark.parametrize("into", LAKES[1:], indirect=True)
+@pytest.mark.long
 def test_maintenance_between_batches(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """In a session that has not seen the warehouse yet; Spark redacts what is called after secrets."""
     reports = list[MaintenanceReport]()
