@@ -12,7 +12,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from zipfile import BadZipFile, ZipFile
 
 import pyspark
-from pyspark import SparkContext, SparkFiles
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.changelog._store.store import Address, is_uri
@@ -322,12 +321,11 @@ def _all_settings(
 
 def _started(settings: Mapping[str, str], name: str, warehouse: Address | None) -> SparkSession:
     """Return the running session, or start one."""
-    builder, is_new = SparkSession.builder.appName(name), SparkContext._active_spark_context is None
+    builder = SparkSession.builder.appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    if is_new and SparkContext._active_spark_context is not None:
-        _import_from_no_jar(SparkContext._active_spark_context)
+    _import_from_no_jar()
     if (heap := heap_of(spark)) is not None:
         _LOG.info("Spark's tasks have a heap of %s (%s)", heap, heap.setting)
     for key, value in bucket_settings(warehouse).items():
@@ -335,17 +333,22 @@ def _started(settings: Mapping[str, str], name: str, warehouse: Address | None) 
     return spark
 
 
-def _import_from_no_jar(context: SparkContext) -> None:
+def _import_from_no_jar() -> None:
     """Have Python look for modules in no jar that has none.
 
     Spark takes the jars of packages for packages of Python, too: each task would read what is in them again
     (``importlib.invalidate_caches``), which takes half a second of CPU for Iceberg's and those of S3.
     """
-    includes: list[str] = context._python_includes or []
+    try:
+        from pyspark import SparkContext, SparkFiles
+    except ImportError:  # of pyspark-client, whose sessions are all on a server
+        return
+    context = SparkContext._active_spark_context
+    includes: list[str] = [] if context is None else context._python_includes or []
     for name in [each for each in includes if each.endswith(".jar")]:
         path = Path(SparkFiles.getRootDirectory()) / name
         with suppress(OSError, BadZipFile), ZipFile(path) as jar:
-            if not any(each.endswith(".py") for each in jar.namelist()):
+            if not any(each.endswith((".py", ".pyc")) for each in jar.namelist()):
                 includes.remove(name)
                 with suppress(ValueError):
                     sys.path.remove(str(path))
