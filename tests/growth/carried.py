@@ -104,7 +104,7 @@ def check_capture() -> None:
         )
         frame = pgo.build_frame(pgo.XLogData(pgo.Lsn(1), pgo.Lsn(1), TIME, payload, **more), **said)
         taken = Intake(said, Position()).take(Frames.of(frame))
-        assert (taken.error, taken.payload_bytes) == (None, len(payload)), taken
+        assert (taken.error, taken.block.payload_bytes) == (None, len(payload)), taken
 
 
 if __name__ == "__main__":
