@@ -93,16 +93,16 @@ class HalfWithSpark(LoadFileScheduling):
 
     def _assign_work_unit(self, node: Any) -> None:
         is_for_spark = 2 * self.nodes.index(node) < len(self.nodes)
-        file = next((each for each in self.workqueue if _has_spark(each) == is_for_spark), None)
+        file = next((each for each in self.workqueue if _has_spark(self.config.rootpath / each) == is_for_spark), None)
         if file is not None:
             self.workqueue.move_to_end(file, last=False)
         super()._assign_work_unit(node)
 
 
 @cache
-def _has_spark(file: str) -> bool:
+def _has_spark(file: Path) -> bool:
     """Return whether tests of a file need Spark."""
-    return "mark.spark" in Path(file).read_text("utf-8")
+    return "mark.spark" in file.read_text("utf-8")
 
 
 @pytest.hookimpl(optionalhook=True)
