@@ -157,9 +157,9 @@ def deleted_rows(store: LogStore, names: Collection[str], columns: Sequence[str]
 
 
 def _by_file(files: pa.DictionaryArray, rows: Any) -> dict[str, Any]:
-    """Return numbers of rows by their files."""
+    """Return numbers of rows by their files, in order, each once."""
     numbers = files.indices.to_numpy()
-    order = np.lexsort((rows, numbers))
+    order = np.argsort(numbers, kind="stable")
     ends = np.searchsorted(numbers[order], np.arange(len(files.dictionary) + 1))
     parts = np.split(rows[order], ends[1:-1])
     return dict(zip(files.dictionary.to_pylist(), map(np.unique, parts), strict=True)) if len(rows) else {}
