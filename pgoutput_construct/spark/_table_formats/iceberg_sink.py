@@ -196,7 +196,6 @@ class IcebergSink(Sink):
         """Replace a table in one commit, with its columns; earlier snapshots stay readable."""
         adopted = self.check_location(spark, dataset, rows.schema) if before is None else None
         self._create_namespace(spark, dataset.directory)
-        spark.conf.set(self.commit_setting, self.warehouse.commit_text(dataset.version))
         writer = rows.writeTo(self._table(dataset.directory))
         for name, value in self._new_properties.items():
             writer = writer.tableProperty(name, value)
@@ -210,7 +209,8 @@ class IcebergSink(Sink):
         if partitions.get(_LOST):
             for name in _MODES:
                 writer = writer.tableProperty(name, "copy-on-write")
-        writer.createOrReplace()
+        with self._committing(spark, dataset.version):
+            writer.createOrReplace()
         if adopted is not None:
             remove_replaced(self.warehouse.store, "/".join(self._names(dataset.directory)), adopted)
         self.altered.add(dataset.directory)
@@ -371,10 +371,12 @@ class IcebergSink(Sink):
         """Merge in one commit; changes of columns are a commit of their own, which makes no snapshot."""
         table = self._table(dataset.directory)
         self._alter(spark, dataset)
-        with merge_statements(
-            spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
-        ) as statements:
-            spark.conf.set(self.commit_setting, self.warehouse.commit_text(dataset.version))
+        with (
+            merge_statements(
+                spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
+            ) as statements,
+            self._committing(spark, dataset.version),
+        ):
             if not self._merge_in_parts(spark, table, statements, dataset.details.get(MOST_ROWS)):
                 spark.sql(statements.whole(table)).collect()
         return dataset
@@ -413,15 +415,15 @@ class IcebergSink(Sink):
     def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Append in one commit."""
         self._alter(spark, dataset)
-        spark.conf.set(self.commit_setting, self.warehouse.commit_text(dataset.version))
-        rows.writeTo(self._table(dataset.directory)).append()
+        with self._committing(spark, dataset.version):
+            rows.writeTo(self._table(dataset.directory)).append()
         return dataset
 
     def overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Overwrite in one commit."""
         self._alter(spark, dataset)
-        spark.conf.set(self.commit_setting, self.warehouse.commit_text(dataset.version))
-        rows.writeTo(self._table(dataset.directory)).overwrite(F.lit(True))
+        with self._committing(spark, dataset.version):
+            rows.writeTo(self._table(dataset.directory)).overwrite(F.lit(True))
         return dataset
 
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
@@ -436,10 +438,10 @@ class IcebergSink(Sink):
         try:
             rows.write.mode("overwrite").parquet(path)
             found = spark.read.schema(rows.schema).parquet(plain_path(path))
-            with history_statement(
-                spark, table, self.read(spark, dataset), found, self.naming_of(dataset)
-            ) as statement:
-                spark.conf.set(self.commit_setting, self.warehouse.commit_text(dataset.version))
+            with (
+                history_statement(spark, table, self.read(spark, dataset), found, self.naming_of(dataset)) as statement,
+                self._committing(spark, dataset.version),
+            ):
                 spark.sql(statement).collect()
         finally:
             self.warehouse.store.remove(folder)
