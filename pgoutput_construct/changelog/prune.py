@@ -16,7 +16,8 @@ stays, and with it every later one, if
   that the snapshot does not see. Those may begin before the first chunk, since they were running when the snapshot was
   taken: hence ``timeline.first_uncontained``, the first seq of the earliest commit that any of the latest copies does
   not contain. A table without a copy that the log has from its first row on needs everything since that row. A table
-  that the log does not have completely needs nothing: its state cannot be built anyway.
+  that the log does not have completely needs nothing: its state cannot be built anyway. But its first copy may be in
+  progress, and would begin again without what was read of it.
 
 Why the rest stays readable. A row is decoded with the Relation (and Types) in force, which may have been sent in a
 removed segment. The index of each segment therefore contains the descriptions that its rows inherit from earlier
@@ -43,8 +44,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgoutput_construct.changelog._facts.completeness import begun_without_copy, present_copies
+from pgoutput_construct.changelog._facts.completeness import begun_without_copy, copies_in_progress, present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy, latest_copies
+from pgoutput_construct.changelog._facts.partial_copies import PartialCopy, attempts_of
+from pgoutput_construct.changelog._facts.visibility import Visibility
 from pgoutput_construct.changelog._index.indexes import indexes_of
 from pgoutput_construct.changelog._index.listing import Listing
 from pgoutput_construct.changelog._index.log_index import LogIndex
@@ -307,19 +310,36 @@ def needs_of(index: LogIndex) -> Iterator[_StateNeed]:
     """Yield the seq from which on the state of each table needs the log; tables that are not complete need nothing.
 
     A table with a copy needs the chunks of the copy, and the transactions that its snapshot did not see, some of which
-    may begin before the first chunk.
+    may begin before the first chunk. So does a first copy that is in progress, which otherwise begins again.
     """
     begun = begun_without_copy(index)
     latest = {copy.relation_oid: copy for copy in present_copies(index)}
     firsts = _first_chunks(index, latest)
+    attempts = attempts_of(index)
     unseen = first_uncontained(index, latest.values())
     for oid, copy in latest.items():
-        seq = min(firsts.get(oid, copy.seq), unseen[copy.seq])
+        events = [each.seq for each in attempts.get((copy.first_chunk, copy.last_chunk), ())]
+        seq = min(firsts.get(oid, copy.seq), unseen[copy.seq], *events)
         name = full_name(copy)
         yield _StateNeed(seq, oid, f"the state of {name} needs its latest copy and the changes since its snapshot")
+    begun_copies = {oid: _first_attempt(copy) for oid, copy in copies_in_progress(index).items() if oid not in latest}
+    unseen = first_uncontained(index, begun_copies.values())
+    for oid, attempt in begun_copies.items():
+        seq = min(attempt.seq, unseen[attempt.seq])
+        reason = f"the copy of {full_name(attempt)}, which is not complete, needs what was read of it"
+        yield _StateNeed(seq, oid, f"{reason} (pgoutput capture --snapshot goes on with it)")
     for oid, (seq, name) in begun.items():
         if oid not in latest:
             yield _StateNeed(seq, oid, f"the state of {name} needs everything since its first row")
+
+
+def _first_attempt(copy: PartialCopy) -> TableCopy:
+    """Return the first attempt to make a copy, as if it had become one: what it did not see is needed, too."""
+    plan, first = copy.plan, copy.attempts[0]
+    named = plan.relation_oid, plan.namespace, plan.name
+    return TableCopy(
+        first.seq, *named, first.snapshot, plan.first_chunk, plan.last_chunk, 0, Visibility.at(first.since)
+    )
 
 
 def _first_chunks(index: LogIndex, copies: dict[int, TableCopy]) -> dict[int, int]:

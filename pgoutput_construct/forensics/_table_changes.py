@@ -299,7 +299,8 @@ class TableChanges:
     def _copied(self, segment_index: int, seqs: Numbers, chunks: Numbers) -> Located:
         owners = np.full(len(seqs), -1, np.int64)
         for number, copy in enumerate(self.copies):
-            owners[(chunks >= copy.first_chunk) & (chunks <= copy.last_chunk)] = number
+            is_of_copy = (chunks >= copy.first_chunk) & (chunks <= copy.last_chunk)
+            owners[is_of_copy & ~copy.void.has(seqs)] = number
         found = Located(seqs, np.full(len(seqs), segment_index), owners + 1, np.full(len(seqs), _OF_COPY), owners)
         return found.take(owners >= 0)
 

@@ -67,7 +67,9 @@ def capture(dsn: str, options: CaptureOptions) -> CaptureProgress:
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
         interval = options.status_interval
         with (
-            Copier(dsn, writer.store, names, options.workers, options.snapshot, interval) as copier,
+            Copier(
+                dsn, writer.store, names, options.workers, options.snapshot, interval, options.snapshot_rate
+            ) as copier,
             _watch(dsn, plan, catalog) as watch,
         ):
             catalog.on_copies_requested, copier.on_copied = copier.poll, catalog.repeat_facts

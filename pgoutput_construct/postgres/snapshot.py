@@ -12,6 +12,7 @@ from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.indexes import index_of
 from pgoutput_construct.changelog._index.listing import list_log
 from pgoutput_construct.changelog._notes.copy_requests import CopyRequest, TableName, ask, fulfil, was_fulfilled
+from pgoutput_construct.changelog._segment.events import COPIED_TABLE, events_of
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogStore
 from pgoutput_construct.changelog.log_options import LogOptions
@@ -182,6 +183,7 @@ class _CompletionWatch:
 
 def _copies(log: ChangeLog, request: CopyRequest) -> list[TableCopy]:
     """Return the copies that fulfilled a request, in the order of its tables."""
-    events = [event for event in log.events() if request.number in event.details.get("requests", ())]
-    found = {(copy.namespace, copy.name): copy for copy in map(TableCopy.of, events)}
+    events = events_of(log.index, COPIED_TABLE)
+    copies = (TableCopy.of(event) for event in events if request.number in event.details.get("requests", ()))
+    found = {(copy.namespace, copy.name): copy for copy in copies}
     return [found[table] for table in request.tables if table in found]

@@ -3,9 +3,12 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from itertools import compress, islice
 from operator import attrgetter
 from threading import Lock
 from typing import Final
+
+import numpy as np
 
 from pgoutput_construct.changelog._facts.completeness import (
     begun_without_copy,
@@ -14,6 +17,8 @@ from pgoutput_construct.changelog._facts.completeness import (
     superfluous_copies,
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._facts.partial_copies import attempts_of
+from pgoutput_construct.changelog._facts.void_rows import VoidRows
 from pgoutput_construct.changelog._index.log_index import LogPoint
 from pgoutput_construct.changelog._index.planning import first_commit_after, relation_history
 from pgoutput_construct.changelog._segment.footer import Segment
@@ -22,6 +27,7 @@ from pgoutput_construct.changelog.decoding_order import DecodingOrder, PlacedCop
 from pgoutput_construct.changelog.reader import ChangeLog, index_as_of, parsed_entries
 from pgoutput_construct.changelog.timeline import TimelineFollower
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
+from pgoutput_construct.publisher._copied_columns import CopiedColumns
 from pgoutput_construct.publisher._feed.feed import About, CopiedTable, Fed, Feed, Missed
 from pgoutput_construct.publisher.published_tables import ListedTable, LogPublications, PublishedScope
 from pgoutput_construct.publisher.refusals import Refusal
@@ -163,11 +169,16 @@ class LogFeed(Feed):
 
     def copied(self, item: PlacedCopies) -> Iterator[Fed]:
         """See Feed."""
+        attempts = attempts_of(self._index)
         for copy in item.copies:
-            least, most = copy_scope(copy.last_chunk), copy_scope(copy.first_chunk)
+            oid, least, most = copy.relation_oid, copy_scope(copy.last_chunk), copy_scope(copy.first_chunk)
+            is_continued = len(attempts.get((copy.first_chunk, copy.last_chunk), ())) > 1
+            columns = CopiedColumns.of(copy, self.history, self._index) if is_continued else None
             for segment in self._segments_of(copy):
                 found = self._messages(segment.first_seq, segment.last_seq)
-                yield from (fed for fed in found if fed.scope is not None and least <= fed.scope <= most)
+                copied = (fed for fed in found if fed.scope is not None and least <= fed.scope <= most)
+                for fed in _counting(copied, copy.void) if copy.void.rows else copied:
+                    yield fed if columns is None else columns.projected(fed, self.description(oid, fed.seq, fed.scope))
 
     def missed(self, relation_oid: int, after: int, two_phase_at: int | None) -> Missed | None:
         """See Feed: a copy of the table that follows replaces what came before."""
@@ -254,6 +265,13 @@ class LogFeed(Feed):
         table = table.slice(begin - table["seq"][0].as_py(), end - begin)
         found = parsed_entries(table, segment)
         return [Fed(entry.seq, entry.wal_start, message, entry.scope) for entry, message in found]
+
+
+def _counting(fed: Iterator[Fed], void: VoidRows) -> Iterator[Fed]:
+    """Yield those rows that are not void."""
+    while window := [*islice(fed, _WINDOW)]:
+        flags = void.has(np.array([each.seq for each in window], np.int64))
+        yield from compress(window, ~flags)
 
 
 def _first_described(history: RelationHistory) -> dict[int, int]:

@@ -91,6 +91,7 @@ COMMANDS = (
                 {"publish": ("insert",), "create_publication": ("t",)},
             ),
             "workers": (("--workers", "3"), {"workers": 3}),
+            "snapshot_rate": (("--snapshot-rate", "1.5"), {"snapshot_rate": 1.5e6}),
             "file_mode": (("--file-mode", "0640"), {"file_mode": 0o640}),
             "until_lsn": (("--until-lsn", "0/5"), {"until_lsn": pgo.Lsn(5)}),
             "on_rewrite": (("--on-rewrite", "stop"), {"on_rewrite": "stop"}),

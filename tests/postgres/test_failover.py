@@ -5,15 +5,20 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog._facts.lineage import lineage_of
-from pgoutput_construct.changelog._segment.events import OPTIONS_CHANGED
+from pgoutput_construct.changelog._segment.events import COPIED_CHUNKS, COPYING_TABLE, OPTIONS_CHANGED, events_of
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import ReplicationError, create_slot, slot_health
 from pgoutput_construct.postgres._capture.preparation import parse_history
+from pgoutput_construct.postgres._patience import Stopped
+from pgoutput_construct.postgres._snapshot import copy_plans
+from pgoutput_construct.postgres._snapshot.chunks import ChunkReader
 from pgoutput_construct.wire import Lsn
 from tests.postgres.lost import ids, oid_of
 from tests.postgres.shop import Shop, committed_ids, wait_until
@@ -80,6 +85,43 @@ def test_capture_continues_with_a_synchronized_slot_after_failover(shop: Shop) -
         shop.execute(ROWS.format(31, 1030))
         with pytest.raises(ChangeLogError, match="timeline 2, which is no ancestor of the server's timeline 1"):
             shop.capture()
+
+
+@pytest.mark.long
+def test_a_copy_goes_on_after_failover(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read on the old primary counts if the log has what its snapshot saw: the standby has the same pages."""
+    monkeypatch.setattr(copy_plans, "CHUNK_PAGES", 2)
+    shop.execute("INSERT INTO item SELECT g, repeat('x', 500) FROM generate_series(1, 2000) g")
+    with Standby.of(shop.server, hot_standby_feedback="on", wal_receiver_status_interval="1") as standby:
+        there, read, chunks, enough = _on(shop, standby), ChunkReader.read, itertools.count(), threading.Event()
+
+        def read_some(*arguments: Any) -> None:
+            if next(chunks) >= 20:
+                enough.wait(120)
+                raise Stopped("these are enough")
+            read(*arguments)
+
+        def is_read() -> bool:
+            if any(events_of(shop.log().index, COPIED_CHUNKS)):
+                enough.set()
+            return enough.is_set()
+
+        wait_until(lambda: _is_synchronized(shop, standby))
+        with monkeypatch.context() as patched:
+            patched.setattr(ChunkReader, "read", read_some)
+            shop.capture(snapshot=True, stop=is_read)
+        shop.execute("DELETE FROM item WHERE id BETWEEN 11 AND 20", "UPDATE item SET id = 9001 WHERE id = 21")
+        wait_until(lambda: _is_synchronized(shop, standby))
+        standby.catch_up()
+        shop.server.stop()
+        standby.promote()
+        there.execute("DELETE FROM item WHERE id BETWEEN 31 AND 40")
+        there.capture(snapshot=True)
+        assert ids(there.log(), oid_of(there)) == [*range(1, 11), *range(22, 31), *range(41, 2001), 9001]
+        assert len([*events_of(there.log().index, COPYING_TABLE)]) == 2
+        (copy,) = copies_of(there.log().index)
+        assert copy.void.rows >= 21 and copy.rows == 1979 + 1
+        shop.server.start()
 
 
 @pytest.mark.long

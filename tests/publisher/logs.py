@@ -1,6 +1,6 @@
 """Change logs that are written message by message, with copies of tables where a test wants them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import Block, LogWriter, Position
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
+from pgoutput_construct.changelog._facts.void_rows import VoidRows
 from pgoutput_construct.changelog._segment.events import COPIED_TABLE, PUBLICATION_FACTS
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.log_options import LogOptions
@@ -64,18 +65,29 @@ class WrittenLog:
         self._commits.append((lsn, xid))
 
     def copy(
-        self, oid: int, xmax: int, rows: list[str], lsn: int, name: str = "", visibility: Visibility | None = None
+        self,
+        oid: int,
+        xmax: int,
+        rows: list[str],
+        lsn: int,
+        name: str = "",
+        visibility: Visibility | None = None,
+        void: Sequence[int] = (),
     ) -> None:
-        """Append a copy of a table, made at an LSN, with nothing of the transactions from ``xmax`` on."""
+        """Append a copy of a table, made at an LSN, with nothing of the transactions from ``xmax`` on.
+
+        Of its rows those with the indexes ``void`` do not count.
+        """
+        seqs = VoidRows.of(np.array([self.writer.next_seq + 1 + index for index in void], np.int64))
         told = [relation(oid, name), *(insert(oid, row) for row in rows)]
         payloads = pa.array([pgo.build(message) for message in told], pa.binary())
         self.writer.append(Block.copied(payloads, self._chunk, lsn, 0, _LAID_OUT.layout()))
         snapshot = Snapshot(xmax, xmax, (), pgo.Lsn(lsn))
-        numbers = self._chunk, self._chunk, len(rows)
+        numbers = self._chunk, self._chunk, len(rows) - len(void)
         lsns, xids = np.array(self._commits, np.int64).reshape(-1, 2).T
         until = pgo.Lsn(max(lsn, int(lsns.max(initial=0)) + 1))
         contains = visibility or Visibility.of_commits(snapshot, until, lsns, xids)
-        copy = TableCopy(-1, oid, "public", name or f"t{oid}", snapshot, *numbers, contains)
+        copy = TableCopy(-1, oid, "public", name or f"t{oid}", snapshot, *numbers, contains, void=seqs)
         self.writer.append_event(COPIED_TABLE, pgo.Lsn(lsn), **copy.said())
         self._chunk += 1
 

@@ -358,3 +358,12 @@ def test_a_replay_names_what_it_does_not_replace(log: WrittenLog, server18: Embe
             assert done.exit_code == 0, done.output
             assert f"t1: {rows}" in done.output
             assert ("public.t1, copied at 0/4B0: table copy not sent" in done.output) == names
+
+
+def test_rows_that_do_not_count(log: WrittenLog) -> None:
+    """A copy that was interrupted has rows that changed before it went on: they are not sent."""
+    log.copy(1, 700, ["before", "a", "again", "b", "gone"], 1000, void=[0, 2, 4])
+    log.commit(700, 1100, 1110, relation(1), insert(1, "c"))
+    log.publish()
+    feed = log.feed()
+    assert served(Cursor(feed, OPTIONS, 0, feed.order().copied_until)) == ["a", "b", "@1000", "c", "@1110"]

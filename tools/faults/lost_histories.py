@@ -318,7 +318,7 @@ def _rows(log: ChangeLog, oid: int) -> dict[int, int]:
             continue
         number = bisect_right(spans.first_seq, entry.seq) - 1
         if entry.snapshot is not None:
-            counts = copy.first_chunk <= entry.snapshot <= copy.last_chunk
+            counts = copy.first_chunk <= entry.snapshot <= copy.last_chunk and entry.seq not in copy.void
         else:
             in_span = number >= 0 and entry.seq <= spans.last_seq[number]
             aborted = in_span and message.xid is not None and message.xid in spans.aborted.get(number, ())

@@ -122,7 +122,7 @@ def ids(log: ChangeLog, oid: int) -> list[int]:
         place = bisect_right(spans.first_seq, entry.seq) - 1
         in_span = place >= 0 and entry.seq <= spans.last_seq[place]
         if entry.snapshot is not None:
-            counts = copy.first_chunk <= entry.snapshot <= copy.last_chunk
+            counts = copy.first_chunk <= entry.snapshot <= copy.last_chunk and entry.seq not in copy.void
         else:
             counts = in_span and bool(copy.snapshot.invisible(np.array([spans.xid[place]]))[0])
         if counts:

@@ -58,13 +58,13 @@ def _copied(log: ChangeLog, copies: Mapping[int, TableCopy]) -> dict[int, "_Tabl
     by_chunk = {n: copy for copy in copies.values() for n in range(copy.first_chunk, copy.last_chunk + 1)}
     tables, described = {oid: _Table() for oid in copies}, dict[int, Relation]()
     for segment in log.segments:
-        rows, layout = log.table(segment).select(["snapshot", "payload"]), segment.options.layout()
+        rows, layout = log.table(segment).select(["seq", "snapshot", "payload"]), segment.options.layout()
         rows = rows.filter(pc.is_in(rows["snapshot"], pa.array([*by_chunk], pa.int32())))
-        for chunk, payload in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        for seq, chunk, payload in zip(*(column.to_pylist() for column in rows.columns), strict=True):
             message = parse(payload, **layout, **_OUTSIDE)
             if isinstance(message, Relation):
                 described[chunk] = message
-            elif isinstance(message, Insert):
+            elif isinstance(message, Insert) and seq not in by_chunk[chunk].void:
                 names = (column.name for column in described[chunk].columns)
                 tables[by_chunk[chunk].relation_oid].add(dict(zip(names, message.new, strict=True)), described[chunk])
     for oid, copy in copies.items():

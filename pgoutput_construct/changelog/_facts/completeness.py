@@ -15,6 +15,7 @@ from pgoutput_construct.changelog._facts.catalog_readings import (
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of, snapshot_command
 from pgoutput_construct.changelog._facts.lineage import lineage_of
+from pgoutput_construct.changelog._facts.partial_copies import PartialCopy, partial_copies
 from pgoutput_construct.changelog._index.planning import lost_histories, run_spans, sent_by_seq
 from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CREATED_SLOT, events_of
 from pgoutput_construct.changelog._segment.segment_descriptions import described
@@ -29,6 +30,7 @@ __all__ = [
     "UnpublishedColumns",
     "begins_with_copies",
     "begun_without_copy",
+    "copies_in_progress",
     "lacks_of",
     "present_copies",
     "publishes_all_operations",
@@ -201,8 +203,16 @@ def present_copies(index: SegmentIndex) -> Iterator[TableCopy]:
     for copy in copies_of(index):
         first = np.searchsorted(numbers, copy.first_chunk)
         end = max(first, np.searchsorted(numbers, copy.last_chunk, "right"))
-        if passed[end] - passed[first] == copy.rows:
+        if passed[end] - passed[first] == copy.rows + copy.void.rows:
             yield copy
+
+
+def copies_in_progress(index: SegmentIndex) -> dict[int, PartialCopy]:
+    """Return the copies that were begun and are not complete, of tables that are published still, by their OIDs."""
+    readings, published = _latest(known_tables(index)), _captured_now(publication_readings(index))
+    now = {oid for reading in published for oid in reading.tables}
+    dropped = {oid for oid, reading in readings.items() if reading.gone}
+    return {oid: copy for oid, copy in partial_copies(index).items() if oid in now - dropped}
 
 
 def superfluous_copies(index: SegmentIndex) -> frozenset[int]:

@@ -6,8 +6,10 @@ from shlex import quote
 from typing import Any
 
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
+from pgoutput_construct.changelog._facts.void_rows import NO_VOID_ROWS, VoidRows
 from pgoutput_construct.changelog._segment.events import COPIED_TABLE, LogEvent, events_of
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["TableCopy", "copies_of", "latest_copies", "snapshot_command"]
@@ -38,6 +40,8 @@ class TableCopy:
     """Which transactions its rows contain."""
     is_requested: bool = False
     """Whether somebody asked for it; else it was made since the log had no copy of the table."""
+    void: VoidRows = NO_VOID_ROWS
+    """Further rows of its chunks, which do not count: none of a copy that was not interrupted."""
 
     @property
     def since_lsn(self) -> Lsn:
@@ -54,14 +58,23 @@ class TableCopy:
         snapshot = Snapshot(told["xmin"], told["xmax"], tuple(told["xip"]), event.lsn)
         first, last = told["chunks"]
         named = event.seq, told["oid"], told["schema"], told["table"]
-        return cls(*named, snapshot, first, last, told["rows"], Visibility.read(told), bool(told.get("requests")))
+        given = Visibility.read(told), bool(told.get("requests")), _void_rows(event)
+        return cls(*named, snapshot, first, last, told["rows"], *given)
 
     def said(self) -> dict[str, Any]:
         """Return the details of the event that says it; the position of that is the snapshot's."""
         snapshot, chunks = self.snapshot, [self.first_chunk, self.last_chunk]
         told = {"oid": self.relation_oid, "schema": self.namespace, "table": self.name, "chunks": chunks}
         told |= {"rows": self.rows, "xmin": snapshot.xmin, "xmax": snapshot.xmax, "xip": list(snapshot.xip)}
-        return told | self.visibility.details()
+        void = {"void": self.void.details()} if self.void.rows else {}
+        return told | self.visibility.details() | void
+
+
+def _void_rows(event: LogEvent) -> VoidRows:
+    try:
+        return VoidRows.read(event.details.get("void"))
+    except ValueError as error:
+        raise ChangeLogError(f"seq {event.seq}: the event {COPIED_TABLE!r} is damaged: {error}") from None
 
 
 def copies_of(index: SegmentIndex) -> Iterator[TableCopy]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.copies import copies_of
+from pgoutput_construct.changelog._facts.partial_copies import attempts_of
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.log_index import apart
 from pgoutput_construct.changelog._index.planning import run_spans
@@ -53,13 +54,14 @@ class DescriptionUses:
     descriptions: Numbers
     """The seqs of the descriptions."""
     last: Numbers
-    """The LSN of the last commit of rows with the description; for copied rows, the seq of the event COPIED_TABLE."""
+    """The LSN of the last commit of rows with the description; for copied rows, the seq of the event COPIED_TABLE, or
+    of the attempt that read them if a later one completed the copy."""
     oldest: Numbers
     """The oldest top-level xid that wrote such rows; COPIED for copied rows."""
     newest: Numbers
     """The newest such xid; COPIED for copied rows."""
     copies: Mapping[int, Snapshot] = field(default_factory=dict)
-    """The snapshots of copies, by the seqs of their events COPIED_TABLE."""
+    """The snapshots of copies, and of attempts to make them, by the seqs of their events."""
 
     def __iter__(self) -> Iterator[tuple[int, DescriptionUse]]:
         """Yield the seq of each description and its use."""
@@ -123,13 +125,19 @@ def _copied_uses(index: SegmentIndex, rows: pa.Table) -> tuple[Numbers, dict[int
     copies = sorted(copies_of(index), key=lambda copy: (copy.first_chunk, copy.last_chunk))
     if not copies or not len(rows):
         return np.empty((4, 0), np.int64), {}
-    numbers, descriptions = rows["xid"].to_numpy(), rows["description"].to_numpy()
+    numbers, descriptions, firsts = (rows[name].to_numpy() for name in ("xid", "description", "first_seq"))
     bounds = np.array([(copy.first_chunk, copy.last_chunk, copy.seq) for copy in copies], np.int64)
     copy_indexes = np.searchsorted(bounds[:, 0], numbers, "right") - 1
     is_complete = (copy_indexes >= 0) & (numbers <= bounds[copy_indexes, 1])
-    found = descriptions[is_complete], bounds[copy_indexes[is_complete], 2]
-    marks = np.full((2, len(found[0])), COPIED, np.int64)
-    return np.concatenate([np.stack(found), marks]), {copy.seq: copy.snapshot for copy in copies}
+    events, snapshots = bounds[copy_indexes, 2], {copy.seq: copy.snapshot for copy in copies}
+    for attempts in attempts_of(index).values():
+        of_earlier = (numbers >= attempts[0].first_chunk) & (numbers <= attempts[0].last_chunk)
+        of_earlier &= (firsts >= attempts[0].seq) & (firsts < attempts[-1].seq)
+        seqs = np.array([attempt.seq for attempt in attempts], np.int64)
+        events[of_earlier] = seqs[np.searchsorted(seqs, firsts[of_earlier], "right") - 1]
+        snapshots |= {attempt.seq: attempt.snapshot for attempt in attempts}
+    marks = np.full((2, int(is_complete.sum())), COPIED, np.int64)
+    return np.concatenate([np.stack([descriptions[is_complete], events[is_complete]]), marks]), snapshots
 
 
 def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Numbers:

@@ -18,13 +18,16 @@ from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 __all__ = [
     "BEGUN_ANEW",
     "CONNECTED",
+    "COPIED_CHUNKS",
     "COPIED_TABLE",
+    "COPYING_TABLE",
     "CREATED_SLOT",
     "OPTIONS_CHANGED",
     "PUBLICATION_FACTS",
     "TABLE_FACTS",
     "EventRow",
     "LogEvent",
+    "VoidRowsDetails",
     "event_rows",
     "events_of",
     "log_events",
@@ -43,8 +46,20 @@ snapshot was requested."""
 COPIED_TABLE: Final = "copied table"
 """A table copy is complete: all rows of the table, and all commits that they may contain, are in the log. Details:
 ``oid, schema, table``; ``chunks`` (the first and the last number), ``rows``; the snapshot ``xmin, xmax, xip``; and by
-LSN which transactions it contains, ``place_lsn, contained, sees_until`` (``visibility``). The LSN of the event is the
+LSN which transactions it contains, ``place_lsn, contained, sees_until`` (``visibility``); ``void``, rows of its chunks
+that do not count, if it was interrupted (``void_rows``). The LSN of the event is the snapshot's."""
+
+COPYING_TABLE: Final = "copying table"
+"""A copy of a table in several chunks is begun, or goes on: ``partial_copies``. Details: ``oid, schema, table, chunks``
+as of COPIED_TABLE; ``chunk_pages``; ``leaves`` (of each the OID, the file, and its pages); ``in_halves`` (whether there
+are two chunks for the same pages); ``form``, a digest of what the rows are read by; ``requests``, the numbers of those
+that it fulfils; the snapshot of the attempt ``xmin, xmax, xip``, ``since`` (it sees what commits before this LSN) and
+``until`` (it sees nothing that commits from this LSN on); ``columns`` (of each the attribute number, the OID of the
+type, and the attribute number in each leaf) and ``last_column``, the highest attribute number. The LSN is the
 snapshot's."""
+COPIED_CHUNKS: Final = "copied chunks"
+"""Chunks of a table copy were read as a whole, or brought up to date; all of their rows precede the event. Details:
+``oid``; ``attempt``, the seq of its event COPYING_TABLE; and ``chunks``, their numbers."""
 
 TABLE_FACTS: Final = "table"
 """What the catalog says of a table, when it is first seen and after each change: ``catalog_readings``."""
@@ -69,6 +84,18 @@ class _CreatedSlot(TypedDict):
     snapshot: _Snapshot | None
 
 
+class VoidRowsDetails(TypedDict):
+    """What the details of an event say of void rows: ``_facts/void_rows``."""
+
+    rows: int
+    """Their number."""
+    ranges: int
+    """The number of ranges of their seqs."""
+    seqs: str
+    """The ranges: for each how far it begins behind the one before, and its length; as 64 bits with the lowest byte
+    first, compressed with zlib, in base64."""
+
+
 class _CopiedTable(TypedDict):
     oid: int
     schema: str
@@ -82,6 +109,32 @@ class _CopiedTable(TypedDict):
     place_lsn: Lsn
     contained: tuple[int, ...]
     sees_until: Lsn
+    void: NotRequired[VoidRowsDetails]
+
+
+class _CopyingTable(TypedDict):
+    oid: int
+    schema: str
+    table: str
+    chunks: tuple[int, int]
+    chunk_pages: int
+    leaves: tuple[tuple[int, int, int], ...]
+    in_halves: bool
+    form: str
+    requests: tuple[str, ...]
+    columns: tuple[tuple[int, ...], ...]
+    last_column: int
+    xmin: int
+    xmax: int
+    xip: tuple[int, ...]
+    since: Lsn
+    until: Lsn
+
+
+class _CopiedChunks(TypedDict):
+    oid: int
+    attempt: int
+    chunks: tuple[int, ...]
 
 
 class _BegunAnew(TypedDict):
@@ -166,6 +219,8 @@ _KINDS: Final[Mapping[str, Any]] = {
     OPTIONS_CHANGED: dict[str, tuple[Any, Any]],
     CREATED_SLOT: _CreatedSlot,
     COPIED_TABLE: _CopiedTable,
+    COPYING_TABLE: _CopyingTable,
+    COPIED_CHUNKS: _CopiedChunks,
     TABLE_FACTS: _TableFacts,
     PUBLICATION_FACTS: _PublicationFacts,
     BEGUN_ANEW: _BegunAnew,

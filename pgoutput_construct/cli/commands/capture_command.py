@@ -64,6 +64,13 @@ __all__ = ["capture_command"]
     "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Number of connections per table copy."
 )
 @click.option(
+    "--snapshot-rate",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="MB",
+    callback=lambda _context, _option, megabytes: megabytes and megabytes * 1e6,
+    help="Megabytes (10^6 bytes) that table copies read a second at most.  [default: no limit]",
+)
+@click.option(
     "--file-mode",
     type=FILE_MODE,
     metavar="MODE",

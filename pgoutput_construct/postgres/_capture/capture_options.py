@@ -89,6 +89,10 @@ class CaptureOptions(GivenOptions):
     Without this option only the copies that ``snapshot()`` requests are made."""
     workers: int = 2
     """The number of connections that copy a table."""
+    snapshot_rate: float | None = None
+    """The bytes a second that table copies read at most, over all connections, of what the server sends or of its
+    pages, whichever is more; None for no limit. Pages that were read before, and are brought up to date, are not
+    counted."""
     on_rewrite: OnRewrite = "snapshot"
     """What to do if rows of a table change without messages, for example if ALTER TABLE rewrites them: ``snapshot``
     copies the table again, ``stop`` raises an error with the remedy."""

@@ -3,13 +3,15 @@
 What comes in: requests in the log (``postgres.snapshot``: ``pgoutput snapshot``; also of a capture whose tables became
 stale), and the published tables that a capture with ``snapshot=True`` has no copy of. What leaves: blocks of
 Relation and Insert messages for the log, and for each complete copy an event ``COPIED_TABLE``. The ``copier`` decides
-what to copy, under which snapshot of the server (``snapshots``), over how many connections (``workers``); ``jobs`` has
-a copy in progress with its chunks, ``chunks`` reads one chunk with COPY, ``copied_tables`` reads from the catalog what
-pgoutput publishes of a table. Start reading at ``copier``. Public is ``pgoutput_construct.postgres.snapshot``.
+what to copy (``copy_selection``), in which chunks (``copy_plans``), under which snapshot of the server (``snapshots``),
+over how many connections (``workers``); ``jobs`` has a copy in progress, ``chunks`` reads one chunk with COPY,
+``copied_tables`` reads from the catalog what pgoutput publishes of a table; ``void_search`` finds the rows of an
+interrupted copy that do not count. Start reading at ``copier``. Public is ``pgoutput_construct.postgres.snapshot``.
 
-Invariants: rows are appended between transactions of the stream; all chunks of a copy are read under one snapshot; a
-copy is complete in the log only when the log has every commit before ``sees_until``; a copy whose table was altered or
-whose snapshot was lost is void, and begun from scratch.
+Invariants: rows are appended between transactions of the stream; a copy has the rows of one snapshot, that of its last
+attempt (``changelog/_facts/partial_copies.py``); it is complete in the log only when the log has every commit before
+``sees_until``; a copy of several chunks whose snapshot was lost goes on under another one, unless ``copy_plans``
+says why it cannot, and then it begins with the first row.
 
 **How a copy joins the stream.** A copy is a picture of the table under one snapshot, taken while transactions commit.
 Readers must add to it exactly the changes that the snapshot does not see. ``changelog/_facts/visibility.py`` has the

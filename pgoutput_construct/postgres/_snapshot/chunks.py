@@ -1,5 +1,7 @@
 """Reading one chunk of a table with COPY, after checking that the table is still what the snapshot has."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -11,14 +13,14 @@ from psycopg import pq
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.columnar.copy_format import CopiedRows, CopyFormat, binary_copy_start
 from pgoutput_construct.postgres._frames import FrameReader
-from pgoutput_construct.postgres._patience import ANSWER_SECONDS, PatientConnection, failed_result, result_of
+from pgoutput_construct.postgres._patience import ANSWER_SECONDS, Patience, PatientConnection, failed_result, result_of
 from pgoutput_construct.postgres._snapshot.copied_tables import Leaf, PublishedTable
 from pgoutput_construct.postgres._snapshot.jobs import Chunk, Piece
 from pgoutput_construct.postgres.connection import Connection, encode_sql
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.wire import Timestamp
 
-__all__ = ["ChangedTableError", "ChunkReader", "was_changed"]
+__all__ = ["ByteRate", "ChangedTableError", "ChunkReader", "was_changed"]
 
 
 _PIECE_BYTES: Final = 5 * 2**20  # payload buffer: large enough for the system to use large pages
@@ -38,12 +40,32 @@ def was_changed(error: BaseException) -> bool:
     return isinstance(error, ChangedTableError) or (isinstance(error, psycopg.Error) and error.sqlstate in _CHANGED)
 
 
+class ByteRate:
+    """Limits how many bytes a second are read, over all connections together."""
+
+    def __init__(self, bytes_per_second: float | None) -> None:
+        """Take the limit; None: there is none."""
+        self._rate = bytes_per_second
+        self._due = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self, size: int, patience: Patience) -> None:
+        """Wait until some more bytes may have been read; raise Stopped if the end is requested meanwhile."""
+        if self._rate is None:
+            return
+        with self._lock:
+            due = self._due = max(self._due, time.monotonic()) + size / self._rate
+        while (left := due - time.monotonic()) > 0:
+            patience.check(np.inf)
+            time.sleep(min(left, _SLICE))
+
+
 class ChunkReader:
     """Reads chunks under the options of one capture."""
 
-    def __init__(self, put: Callable[[Piece], None]) -> None:
-        """Pass pieces to ``put``, which may block."""
-        self._put = put
+    def __init__(self, put: Callable[[Piece], None], rate: ByteRate) -> None:
+        """Pass pieces to ``put``, which may block, and read at most at a ``rate``."""
+        self._put, self._rate = put, rate
         self._layout: Mapping[str, Any] = {}
         self._binary = False
 
@@ -75,27 +97,39 @@ class ChunkReader:
         self, connection: PatientConnection, chunk: Chunk, leaf: Leaf | None
     ) -> "Iterator[tuple[Bytes, Numbers]]":
         """Yield the rows that were not handed over; a chunk has the same rows in the same order each time."""
-        if leaf is None:
+        if leaf is None or not (chunk.all_others or _has_xids(chunk)):
             return
-        self._check(connection, chunk.job.table, leaf)
-        passed, statement = chunk.handed, _copy_statement(chunk.job.table, leaf, chunk.pages, self._binary)
+        self._check(connection, chunk, leaf)
+        passed, statement = chunk.handed, _copy_statement(chunk, leaf, self._binary)
+        is_first = chunk.xids is None or chunk.all_others  # else the pages were read, and counted, before
+        unsent = chunk.pages_read * _PAGE_BYTES if is_first else 0
         for data, ends in _read_rows(connection, statement, self._binary):
+            self._rate.wait(len(data), connection.patience)
+            unsent -= len(data)
             known = min(passed, len(ends))
             passed -= known
             start = int(ends[known - 1]) if known else 0
             if known < len(ends):
                 yield data[start:], ends[known:] - start
+        self._rate.wait(max(unsent, 0), connection.patience)  # the server has read it, whatever it has sent
 
-    def _check(self, connection: Connection, table: PublishedTable, leaf: Leaf) -> None:
+    def _check(self, connection: Connection, chunk: Chunk, leaf: Leaf) -> None:
         """Lock a table against rewriting, and check that its file and columns are still those of the snapshot.
 
-        COPY reads the file that the table has now, and resolves columns by their current names.
+        COPY reads the file that the table has now, and resolves columns by their current names. Xids of rows are
+        compared as long as the first one is fewer than 2**31 before the next one.
         """
-        name = full_name(leaf)
+        table, name = chunk.job.table, full_name(leaf)
         connection.execute(encode_sql(f"LOCK TABLE ONLY {name} IN ACCESS SHARE MODE"))
         found = connection.execute(_UNCHANGED.encode(), [name, leaf.oid]).fetchone()
         if found is None or not found[0]:
             raise ChangedTableError(f"{full_name(leaf)} was rewritten")
+        if chunk.xids is not None:
+            (age,) = connection.execute(encode_sql(f"SELECT age('{_normal(chunk.xids[0], 1)}'::xid)")).fetchone() or (
+                0,
+            )
+            if age < 0:
+                raise ChangedTableError(f"too many transactions have begun since {full_name(leaf)} was read")
         result = connection.execute(encode_sql(f"{_select_clause(table, leaf, False)} LIMIT 0")).pgresult
         assert result is not None
         now = [(result.ftablecol(i), result.ftype(i)) for i in range(result.nfields)]
@@ -104,8 +138,11 @@ class ChunkReader:
             raise ChangedTableError(f"{full_name(leaf)} was altered")
 
     def _hand_over(self, chunk: Chunk, rows: CopiedRows, is_last: bool) -> None:
-        lsn = chunk.job.snapshot.lsn
-        block = Block.copied(rows.payloads(), chunk.number, lsn, Timestamp.now(), self._layout)
+        block = None
+        # An attempt that reads nothing new is to have its Relation in the log, too.
+        if rows.rows or not chunk.was_read or chunk is chunk.job.chunks[0]:
+            lsn = chunk.job.snapshot.lsn
+            block = Block.copied(rows.payloads(), chunk.number, lsn, Timestamp.now(), self._layout)
         self._put(Piece(chunk, block, rows.rows, is_last))
         chunk.handed += rows.rows
 
@@ -114,6 +151,7 @@ Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
 
 _SLICE: Final = 0.1  # seconds after which a request to stop is noticed at the latest
+_PAGE_BYTES: Final = 8192
 _GATHER: Final = 0.002  # seconds for which rows are gathered
 _TRAILER: Final = b"\xff\xff"  # the last message in binary format: the count -1
 
@@ -135,17 +173,40 @@ def _select_clause(table: PublishedTable, leaf: Leaf, binary: bool) -> str:
     return f"SELECT {', '.join(columns)} FROM ONLY {full_name(leaf)}"
 
 
-def _copy_statement(table: PublishedTable, leaf: Leaf, pages: tuple[int | None, int | None], binary: bool) -> bytes:
-    """Return the COPY statement for the published rows of a leaf on some pages.
+_AGE: Final = "age(xmin) {sign} (SELECT age('{youngest}'::xid)) AND (SELECT age('{oldest}'::xid))"
+"""Whether the xid of a row is in a range. Xids have 32 bits: those that are 2**32 apart look the same (a row that was
+frozen retains its own), all others are told apart, since the range ends before the next xid, and begins fewer than
+2**31 before it. Special xids have the highest age (``xid_age()``)."""
+_FIRST_NORMAL: Final = 3
+
+
+def _has_xids(chunk: Chunk) -> bool:
+    return chunk.xids is None or chunk.xids[0] < chunk.xids[1]
+
+
+def _normal(xid: int, step: int) -> int:
+    """Return the 32 bits of a 64-bit xid; of a special one, of the next one that rows have, by ``step`` 1 or -1."""
+    while xid % 2**32 < _FIRST_NORMAL:
+        xid += step
+    return xid % 2**32
+
+
+def _copy_statement(chunk: Chunk, leaf: Leaf, binary: bool) -> bytes:
+    """Return the COPY statement for the published rows of a leaf on the pages of a chunk.
 
     Args:
-        table: The published table.
+        chunk: The chunk.
         leaf: The table that has the rows.
-        pages: The first page, and the page after the last one; None for no bound.
         binary: Whether to copy in binary format.
     """
-    bounds = [f"ctid {sign} '({page},0)'" for sign, page in zip((">=", "<"), pages, strict=True) if page is not None]
-    conditions = [*bounds, *([f"({table.filter})"] if table.filter else [])]
+    table, bounds = chunk.job.table, zip((">=", "<"), chunk.pages, strict=True)
+    conditions = [f"ctid {sign} '({page},0)'" for sign, page in bounds if page is not None]
+    if chunk.xids is not None and _has_xids(chunk):
+        first, end = chunk.xids
+        sign = "NOT BETWEEN" if chunk.all_others else "BETWEEN"
+        conditions.append(_AGE.format(sign=sign, youngest=_normal(end - 1, -1), oldest=_normal(first, 1)))
+    if table.filter:
+        conditions.append(f"({table.filter})")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     form = " WITH (FORMAT binary)" if binary else ""
     return encode_sql(f"COPY ({_select_clause(table, leaf, binary)}{where}) TO STDOUT{form}")

@@ -1,38 +1,34 @@
 """Table copies alongside a stream: requested in the log, read in threads of their own, and appended by the pump.
 
 The package's docstring explains how a copy joins the stream. ``Copier`` is what a capture uses: its thread looks for
-tables to copy (``_CopySelection``) and has them read (``CopyMaker``); the pump appends what is in ``pieces``, and
+tables to copy (``CopySelection``) and has them read (``CopyMaker``); the pump appends what is in ``pieces``, and
 completes a copy once the log has every commit before its ``sees_until``.
 """
 
 import logging
 import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 import psycopg
-import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.copies import latest_copies
+from pgoutput_construct.changelog._facts.partial_copies import PartialCopy, begun_details, read_details
 from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.changelog._index.indexes import indexes_of
-from pgoutput_construct.changelog._index.listing import list_log
-from pgoutput_construct.changelog._notes.copy_requests import CopyRequest, TableName, fulfil, requests
-from pgoutput_construct.changelog._segment.events import COPIED_TABLE
-from pgoutput_construct.changelog._segment.prune_note import read_pruned
-from pgoutput_construct.changelog._store.store import LogStore
+from pgoutput_construct.changelog._notes.copy_requests import CopyRequest
+from pgoutput_construct.changelog._segment.events import COPIED_CHUNKS, COPIED_TABLE, COPYING_TABLE
+from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.changelog.log_options import LogOptions
+from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.writer import Durable, LogWriter
-from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._catalog.table_catalog import locked_tables
 from pgoutput_construct.postgres._patience import PatientConnection, StopCheck, Stopped
-from pgoutput_construct.postgres._snapshot.chunks import ChangedTableError, ChunkReader, was_changed
+from pgoutput_construct.postgres._snapshot.chunks import ByteRate, ChangedTableError, ChunkReader, was_changed
 from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
-from pgoutput_construct.postgres._snapshot.jobs import Chunk, CopyProgress, Piece, PieceQueue, TableJob, split
+from pgoutput_construct.postgres._snapshot.copy_plans import chunks_of, column_forms, new_plan, obstacle, stream_form
+from pgoutput_construct.postgres._snapshot.copy_selection import CopySelection, TableToCopy
+from pgoutput_construct.postgres._snapshot.jobs import CopyProgress, Piece, PieceQueue, TableJob
 from pgoutput_construct.postgres._snapshot.snapshots import (
     CommitWindow,
     CommitWindows,
@@ -46,11 +42,11 @@ from pgoutput_construct.postgres._snapshot.snapshots import (
     sees_until,
     wait_until_flushed,
 )
+from pgoutput_construct.postgres._snapshot.void_search import VoidSearch
 from pgoutput_construct.postgres._snapshot.workers import NO_LOCK, Workers, connect_to_copy, copying_error
-from pgoutput_construct.postgres.connection import Connection, current_lsn, describe_error, is_standby
-from pgoutput_construct.postgres.publications import read_published
+from pgoutput_construct.postgres.connection import current_lsn, describe_error
 from pgoutput_construct.postgres.replication_slots import ExportedSnapshot
-from pgoutput_construct.stream.identifiers import full_name, qualified_name
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire import Lsn
 
 if TYPE_CHECKING:
@@ -69,7 +65,14 @@ class Copier:
     """Copies tables for one capture; a context manager that abandons unfinished copies on exit."""
 
     def __init__(
-        self, dsn: str, store: LogStore, publications: Sequence[str], workers: int, everything: bool, interval: float
+        self,
+        dsn: str,
+        store: LogStore,
+        publications: Sequence[str],
+        workers: int,
+        everything: bool,
+        interval: float,
+        rate: float | None = None,
     ) -> None:
         """Prepare; ``start`` begins to copy.
 
@@ -80,6 +83,7 @@ class Copier:
             workers: The number of connections that copy a table.
             everything: Copy every published table without a copy in the log, not only those that are requested.
             interval: Seconds between two reads of the publications.
+            rate: How many bytes a second are read at most; None: any number.
         """
         self.pieces = PieceQueue()
         """The pieces to append."""
@@ -87,11 +91,12 @@ class Copier:
         """Called with the OID and the columns of each table whose copy is complete."""
         self.has_facts_of: Callable[[int], bool] = lambda oid: True
         """Returns whether the log has facts of a table, which must precede its first copy."""
-        self._selection = _CopySelection(store, publications, everything, interval)
-        self._reader = ChunkReader(self.pieces.put)
+        self._store = store
+        self._selection = CopySelection(store, publications, everything, interval)
+        self._reader = ChunkReader(self.pieces.put, ByteRate(rate))
         self._windows = CommitWindows()
         given = self._selection, self._reader, workers, self._stop, self._windows
-        self._maker = CopyMaker(dsn, publications, *given)
+        self._maker = CopyMaker(dsn, publications, *given, self._conclude)
         self._appended: list[TableJob] = []
         """Copies whose rows were all appended, and that are not complete in the log yet."""
         self._complete_lsn = Lsn(0)
@@ -108,14 +113,18 @@ class Copier:
         self._thread = threading.Thread(target=self._run, name="table copies", daemon=True)
 
     def start(self, options: LogOptions, complete_lsn: Lsn) -> None:
-        """Begin to copy; copies in progress continue, unless the server was promoted.
+        """Begin to copy; copies in progress continue, on a server that was promoted with another snapshot.
 
         Args:
             options: The options of the stream: copied rows are written as it would send them.
             complete_lsn: The LSN up to which the log is complete and durable.
         """
+        self._maker.stream = stream_form(options)
+        for job in list(self._selection.open.values()):
+            if not self._is_seen(job):  # the server may have crashed, and have lost what the snapshot saw
+                job.abandon()
         if self._timeline not in (None, options.timeline):
-            self.restart()
+            self.restart(has_gap=False)
         self._timeline = options.timeline
         self._complete_lsn = max(self._complete_lsn, complete_lsn)
         if self._thread.ident is None:
@@ -128,12 +137,16 @@ class Copier:
         self._exported = exported
         self.poll()
 
-    def restart(self) -> None:
-        """Void the copies that are not complete: the log lacks changes since their snapshots."""
-        for job in [job for job in self._selection.open.values() if job.event_seq is None]:
-            job.void = True
+    def restart(self, has_gap: bool = True) -> None:
+        """Void the attempts that are not complete, since another slot, or another server, is read.
+
+        Args:
+            has_gap: Whether the log lacks changes since their snapshots: then copies begin with their first rows.
+        """
+        self._selection.restart(has_gap)
+        for job in list(self._selection.open.values()):
+            job.abandon()
         self._complete_lsn = Lsn(0)
-        self._selection.restart()
         self.poll()
 
     def check(self) -> None:
@@ -153,8 +166,9 @@ class Copier:
 
     @property
     def needs_cut(self) -> bool:
-        """Whether a completed copy waits for its event to become durable."""
-        return not self.pieces and self._event_seq > self._durable_seq
+        """Whether a copy waits for its event, or for its last row, to become durable."""
+        awaited = max((job.last_seq for job in self._appended if job.is_continued), default=-1)
+        return not self.pieces and max(self._event_seq, awaited) > self._durable_seq
 
     @property
     def has_more(self) -> bool:
@@ -165,9 +179,11 @@ class Copier:
     def awaited_lsn(self) -> Lsn | None:
         """The lowest ``sees_until`` of the copies that wait for the stream, None for none.
 
-        Until the log is complete and durable up to it, nobody knows which transactions the copy contains.
+        Until the log is complete and durable up to it, nobody knows which transactions the copy contains, and no chunk
+        counts as read.
         """
-        return min((job.sees_until for job in self._appended if not self._is_complete(job)), default=None)
+        jobs = (job for job in list(self._selection.open.values()) if job.read or not job.missing)
+        return min((job.sees_until for job in jobs if not job.void and not self._is_seen(job)), default=None)
 
     def append_to(self, writer: LogWriter) -> None:
         """Append events and pieces, up to the limits of a segment; call it between transactions of the stream."""
@@ -175,8 +191,12 @@ class Copier:
             self._complete(job, writer)
         while not writer.is_full() and (piece := self.pieces.take()) is not None:
             if not piece.chunk.job.void:
-                writer.append(piece.block)
+                self._begin(piece.chunk.job, writer)
+                if piece.block is not None:
+                    writer.append(piece.block)
                 self._count_piece(piece, writer)
+        for job in list(self._selection.open.values()):
+            self._note_chunks(job, writer)
 
     def note_durable(self, durable: Durable) -> None:
         """Note what has become durable."""
@@ -203,30 +223,49 @@ class Copier:
             self._thread.join(5)
         self._release_snapshot()
 
+    def _begin(self, job: TableJob, writer: LogWriter) -> None:
+        """Append the event that an attempt begins, before its first row."""
+        if job.partial is not None and job.attempt is None:
+            attempt = job.begin(job.partial, writer.next_seq)
+            writer.append_fact(COPYING_TABLE, job.snapshot.lsn, **begun_details(job.partial.plan, attempt))
+
+    def _note_chunks(self, job: TableJob, writer: LogWriter) -> None:
+        """Append the event that chunks were read to their ends, once the log has all that the snapshot sees."""
+        if job.read and self._is_seen(job) and (chunks := job.take_read(writer.next_seq)):
+            assert job.partial is not None and job.attempt is not None
+            details = read_details(job.partial.plan, job.partial.attempts[job.attempt], chunks)
+            writer.append_fact(COPIED_CHUNKS, job.snapshot.lsn, **details)
+
     def _count_piece(self, piece: Piece, writer: LogWriter) -> None:
         """Count an appended piece; after the last one of a table, complete the copy if possible."""
         job = piece.chunk.job
+        job.last_seq = writer.next_seq - 1
         job.rows += piece.rows
         self._rows += piece.rows
         self._bytes += piece.size
         if not piece.is_last:
             return
         job.missing -= 1
-        job.done += piece.chunk.size
+        job.done += 0 if piece.chunk.was_read else piece.chunk.size
+        job.read.append(piece.chunk.number)
         if not job.missing:
             self._appended.append(job)
             if self._is_complete(job):
                 self._complete(job, writer)
 
     def _is_complete(self, job: TableJob) -> bool:
-        """Return whether the log has all commits that the copy may contain; True for a void copy."""
-        return job.void or job.sees_until <= self._complete_lsn
+        """Return whether the event of a copy can be appended; True for a void copy."""
+        return job.void or (self._is_seen(job) and (job.void_rows is not None or not job.is_continued))
+
+    def _is_seen(self, job: TableJob) -> bool:
+        """Return whether the log has all commits that the copy may contain."""
+        return job.sees_until <= self._complete_lsn
 
     def _complete(self, job: TableJob, writer: LogWriter) -> None:
         """Append the event that a copy is complete."""
         self._appended.remove(job)
-        if not job.void:
-            job.event_seq = self._event_seq = writer.next_seq
+        if job.complete(writer.next_seq):
+            self._event_seq = writer.next_seq
             numbers = [request.number for request in job.requests]
             writer.append_fact(COPIED_TABLE, job.snapshot.lsn, **job.copy().said(), requests=numbers)
             self.on_copied(job.table.oid, job.table.shape)
@@ -261,7 +300,7 @@ class Copier:
         """Copy what is due; return the seconds until the next round."""
         if self._exported is not None:
             self._copy_exported(self._exported)
-        self._settle_durable()
+        self._conclude()
         wish = self._poll_request
         if self._selection.needs_poll(at_once=self._polled is not wish):
             found = self._selection.tables_to_copy(self._maker.connection)
@@ -275,10 +314,11 @@ class Copier:
         self._settled, self._polled = not self._left, wish
         return _INTERVAL
 
-    def _copy(self, tables: "Iterable[_TableToCopy]") -> None:
+    def _copy(self, tables: Iterable[TableToCopy]) -> None:
         """Copy tables one after the other; one that is locked is skipped, and its error raised at the end."""
         locked = []
         for table in tables:
+            self._conclude()
             try:
                 self._maker.copy_table(table)
             except ReplicationError as error:
@@ -297,6 +337,11 @@ class Copier:
             )
         self._release_snapshot()
 
+    def _conclude(self) -> None:
+        """Do what copies need whose rows were all read."""
+        self._settle_durable()
+        self._find_void_rows()
+
     def _settle_durable(self) -> None:
         for job in list(self._selection.open.values()):
             if job.void:
@@ -308,6 +353,23 @@ class Copier:
                 _LOG.info(
                     "table %s was copied into the log: %s row%s", job.table, f"{job.rows:,}", "s" * (job.rows != 1)
                 )
+
+    def _find_void_rows(self) -> None:
+        """Find the rows of copies of several attempts that do not count, once all that it takes is durable."""
+        for job in [job for job in self._appended if job.is_continued and job.void_rows is None and not job.void]:
+            if job.partial is None or job.read or job.last_seq > self._durable_seq or not self._is_seen(job):
+                continue
+            keys = [column.name for column in job.table.key]
+            try:
+                job.rows, job.void_rows = VoidSearch(ChangeLog(self._store), job.partial, keys).run()
+            except MissingFileError:
+                continue  # its segments were merged meanwhile: the next search reads those
+            except ChangedTableError as error:
+                _LOG.warning("%s is copied again from its first row: %s", job.table, error)
+                job.partial = None
+                job.abandon()
+            if (wake := self.pieces.wake) is not None:
+                wake()
 
     def _is_transient(self, error: BaseException) -> bool:
         """Return whether to try again after an error; log each kind of error once."""
@@ -337,22 +399,26 @@ class CopyMaker:
         self,
         dsn: str,
         publications: Sequence[str],
-        selection: "_CopySelection",
+        selection: CopySelection,
         reader: ChunkReader,
         workers: int,
         stop: StopCheck,
         windows: CommitWindows,
+        meanwhile: Callable[[], None],
     ) -> None:
         """Prepare; connections are opened when they are needed.
 
         The arguments are those of ``Copier``, though requests may say other numbers of ``workers``. ``selection`` has
         the copies in progress, ``reader`` passes on pieces, ``windows`` has the commits that a snapshot may see or not.
+        ``meanwhile`` is called again and again while rows are read.
         """
-        self._windows = windows
+        self._windows, self._meanwhile = windows, meanwhile
         self._dsn, self._publications, self._selection, self._reader = dsn, tuple(publications), selection, reader
         self._workers, self._stop = workers, stop
         self._connection: PatientConnection | None = None
         self._tries: dict[int, int] = {}
+        self.stream = ""
+        """The options of the stream on which the rows depend."""
         self.jobs: list[TableJob] = []
         """The copies that were begun and are not void, including durable ones."""
 
@@ -383,7 +449,7 @@ class CopyMaker:
             tables = read_tables(connection, self._publications, missing, locked_tables(connection))
         self._run([self._begin(table, snapshot) for table in tables], exported.name, self._workers)
 
-    def copy_table(self, table: "_TableToCopy") -> None:
+    def copy_table(self, table: TableToCopy) -> None:
         """Copy one table under a snapshot of its own."""
         connection, job = self.connection, None
         check_can_copy(connection)
@@ -401,6 +467,8 @@ class CopyMaker:
                 self._copy(connection, job)
             wait_until_flushed(connection, window.until)
         except BaseException as error:
+            if job is not None and not job.abandon():
+                return  # it is complete: the log has what its snapshot sees, so that the server had flushed it
             self._windows.close(window)
             if job is not None:
                 self._discard(job)
@@ -416,6 +484,7 @@ class CopyMaker:
             for chunk in job.chunks:
                 if not job.void:
                     self._reader.read(connection, chunk)
+                    self._meanwhile()
 
     def _begin(
         self,
@@ -424,23 +493,42 @@ class CopyMaker:
         requests: tuple[CopyRequest, ...] = (),
         window: CommitWindow | None = None,
     ) -> TableJob:
-        """Begin the copy of a table, divided into chunks; without a window the snapshot is that of a new slot."""
-        version = self.connection.info.server_version
-        job, parts = TableJob(table, snapshot, requests, window=window), list(split(table, version))
-        first = self._selection.allocate_chunks(len(parts))
-        job.chunks = tuple(Chunk(job, first + index, leaf, pages) for index, (leaf, pages) in enumerate(parts))
-        job.missing = len(parts)
+        """Begin the copy of a table, divided into chunks, or go on with one that was begun.
+
+        Without a window the snapshot is that of a new slot.
+        """
+        job = TableJob(table, snapshot, requests, window=window, columns=column_forms(table))
+        job.generation = self._selection.generation
+        partial = self._selection.partial(table.oid)
+        if partial is not None and (reason := obstacle(partial, job, self.stream)):
+            _LOG.warning("%s is copied again from its first row: %s", table, reason)
+            partial = None
+        if partial is not None:
+            _LOG.info("the copy of %s continues from %s", table, partial.read_pages())
+        job.partial = self._new_copy(table, requests) if partial is None else partial
+        job.chunks = tuple(chunks_of(job, job.partial))
+        if len(job.chunks) == 1:
+            job.partial = None
+        job.missing, job.done = len(job.chunks), sum(chunk.size for chunk in job.chunks if chunk.was_read)
         self._selection.open[table.oid] = job
         self.jobs.append(job)
+        if job.generation != self._selection.generation:
+            job.abandon()
         return job
+
+    def _new_copy(self, table: PublishedTable, requests: Iterable[CopyRequest]) -> PartialCopy:
+        allocate, version = self._selection.allocate_chunks, self.connection.info.server_version
+        numbers = tuple(request.number for request in requests)
+        return PartialCopy(new_plan(table, allocate, self.stream, version, numbers))
 
     def _run(self, jobs: list[TableJob], snapshot: str, count: int) -> None:
         try:
-            Workers(self._dsn, self._reader, snapshot, self._stop).run(jobs, count)
+            Workers(self._dsn, self._reader, snapshot, self._stop).run(jobs, count, self._meanwhile)
         finally:
             for job in jobs:
                 if job.void:
                     self._discard(job)
+                if job.was_altered:
                     self._tried(job.table.oid)
 
     def _discard(self, job: TableJob) -> None:
@@ -450,137 +538,3 @@ class CopyMaker:
 
     def _tried(self, oid: int) -> None:
         self._tries[oid] = self._tries.get(oid, 0) + 1
-
-
-_POLL_SECONDS: Final = 1.0  # seconds between two reads of a log's requests
-
-
-@dataclass(frozen=True)
-class _TableToCopy:
-    """A table to copy."""
-
-    oid: int
-    namespace: str
-    name: str
-    after: int
-    """The snapshot must see all transactions with a 64-bit xid before this: no stream may have their rows."""
-    requests: tuple[CopyRequest, ...] = ()
-    """The requests that the copy fulfils."""
-
-
-class _CopySelection:
-    """Selects the tables to copy, from the requests in the log and the publications; knows which were copied."""
-
-    def __init__(self, store: LogStore, publications: Sequence[str], everything: bool, interval: float) -> None:
-        """Prepare to select; the arguments are those of ``Copier``."""
-        self._store, self._publications, self._everything = store, tuple(publications), everything
-        self._interval = interval
-        # Listing an object store costs time and money.
-        self._pause = _POLL_SECONDS if store.keeps_out else max(interval, _POLL_SECONDS)
-        self._due = self._due_requests = 0.0
-        self._requests: list[CopyRequest] = []
-        self._served: dict[str, set[TableName]] = {}
-        self._published: dict[int, TableName] = {}
-        self._after: dict[int, int] = {}
-        self._copied: set[int] | None = None
-        self._next_number = self._now = 0
-        self.open: dict[int, TableJob] = {}
-        """The copies in progress, by table OID."""
-
-    def missing(self, oids: Iterable[int]) -> list[int]:
-        """Return the tables that have no copy in the log, and none in progress."""
-        return [oid for oid in oids if oid not in self.open and oid not in self._read_log()]
-
-    def needs_poll(self, at_once: bool = False) -> bool:
-        """Return whether the server must be queried; ``at_once`` reads requests and publications now."""
-        if at_once or time.monotonic() >= self._due_requests:
-            self._requests = requests(self._store)
-            self._due_requests = time.monotonic() + self._pause
-        self._due = 0.0 if at_once else self._due
-        return bool(self._requests) or (self._everything and time.monotonic() >= self._due)
-
-    def tables_to_copy(self, connection: Connection) -> list[_TableToCopy]:
-        """Return the tables to copy now; call it again until it returns none."""
-        if self._requests and not self._everything and is_standby(connection):
-            self._refuse_all("the server is a standby")
-        if self._requests or time.monotonic() >= self._due:
-            self._read_publications(connection)
-        requested: dict[int, list[CopyRequest]] = {}
-        oids = {name: oid for oid, name in self._published.items()}
-        for request in list(self._requests):
-            for table in request.tables:
-                if table in oids and table not in self._served.get(request.number, ()):
-                    requested.setdefault(oids[table], []).append(request)
-                elif table not in oids:
-                    self._refuse(request, table, "it is not published")
-        missing = self.missing(self._published) if self._everything else []
-        chosen = [oid for oid in dict.fromkeys([*missing, *requested]) if oid not in self.open]
-        if chosen:  # they may fail: read the publications again
-            self._due = 0.0
-        return [self._table_to_copy(oid, tuple(requested.get(oid, ()))) for oid in chosen]
-
-    def restart(self) -> None:
-        """Determine again which transactions a copy must contain: another slot is read."""
-        self._after.clear()
-        self._due = 0.0
-
-    def allocate_chunks(self, chunks: int) -> int:
-        """Return the first of ``chunks`` consecutive chunk numbers that the log does not have."""
-        self._read_log()
-        first = self._next_number
-        self._next_number += chunks
-        return first
-
-    def copied(self, job: TableJob) -> None:
-        """Note that a copy is durable, and remove the requests that are fulfilled with it."""
-        self.open.pop(job.table.oid, None)
-        self._read_log().add(job.table.oid)
-        for request in job.requests:
-            self._mark_served(request, (job.table.namespace, job.table.name))
-
-    def discard(self, job: TableJob) -> None:
-        """Note that a copy did not become complete: the table may be selected again."""
-        job.void = True
-        self.open.pop(job.table.oid, None)
-        self._due = 0.0
-
-    def _table_to_copy(self, oid: int, requests: tuple[CopyRequest, ...]) -> _TableToCopy:
-        # A requested table may have been removed from the publication and added again since: use the current xid.
-        return _TableToCopy(oid, *self._published[oid], self._now if requests else self._after[oid], requests)
-
-    def _read_publications(self, connection: Connection) -> None:
-        self._published = read_published(connection, self._publications)
-        # Read after the publications: transactions with a later xid find the tables published.
-        self._now = next_xid(connection)
-        self._after = {oid: self._after.get(oid, self._now) for oid in self._published}
-        self._due = time.monotonic() + self._interval
-
-    def _read_log(self) -> set[int]:
-        """Return the OIDs of the tables that the log has copies of, or had before it was pruned; reads the log once."""
-        if self._copied is None:
-            listing = list_log(self._store)
-            self._copied = {*read_pruned(self._store).copied}
-            if listing:
-                index = indexes_of(listing)
-                self._copied.update(latest_copies(index))
-                # Each chunk begins with its Relation, also one that was never completed.
-                lowest = pc.min(index.entries("descriptions")["stream_xid"]).as_py()
-                if lowest is not None and lowest < OUTSIDE:
-                    self._next_number = copy_scope(lowest) + 1
-        return self._copied
-
-    def _refuse_all(self, reason: str) -> None:
-        for request in list(self._requests):
-            for table in request.tables:
-                self._refuse(request, table, reason)
-
-    def _refuse(self, request: CopyRequest, table: TableName, reason: str) -> None:
-        _LOG.warning("the request to copy table %s is refused: %s", qualified_name(*table), reason)
-        self._mark_served(request, table)
-
-    def _mark_served(self, request: CopyRequest, table: TableName) -> None:
-        served = self._served.setdefault(request.number, set())
-        served.add(table)
-        if served.issuperset(request.tables):
-            fulfil(self._store, request)
-            self._requests = [each for each in self._requests if each.number != request.number]

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -42,22 +42,31 @@ class Workers:
         self._warned: set[str] = set()
         self._error: BaseException | None = None
 
-    def run(self, jobs: Iterable[TableJob], count: int) -> None:
+    def run(self, jobs: Iterable[TableJob], count: int, meanwhile: Callable[[], None]) -> None:
         """Read tables over at most ``count`` connections; void those that were altered or not reached.
 
-        Raises ReplicationError for errors that are not transient.
+        Args:
+            jobs: The copies.
+            count: The number of connections.
+            meanwhile: Called again and again; what it raises of the server's is ignored: then the snapshot is lost.
+
+        Raises:
+            ReplicationError: An error that is not transient.
         """
-        # Large tables first, so that connections finish at about the same time.
-        ordered = sorted(jobs, key=lambda job: -job.table.pages)
+        # Small tables first: they are soon complete. The chunks of a large one are enough for all connections.
+        ordered = sorted(jobs, key=lambda job: job.table.pages)
         self._chunks.extend(chunk for job in ordered for chunk in job.chunks)
         names = [f"copy {number}" for number in range(min(count, len(self._chunks)))]
         threads = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        while any(thread.is_alive() for thread in threads):
+            for thread in threads:
+                thread.join(_PAUSE / max(len(threads), 1))
+            with suppress(psycopg.Error, ReplicationError):
+                meanwhile()
         for chunk in self._chunks:
-            chunk.job.void = True
+            chunk.job.abandon()
         if self._error is not None:
             raise self._error
 
@@ -95,11 +104,12 @@ class Workers:
         if self._lost or isinstance(error, Stopped) or was_changed(error):
             if was_changed(error):
                 _LOG.info("%s is copied again: %s", chunk.job.table, error)
-            chunk.job.void = True
+            chunk.job.abandon(was_altered=was_changed(error))
             return
         found = copying_error(error, str(chunk.job.table), connection, chunk.job.table.oid)
         if not isinstance(found, ReplicationError) or not found.transient:
-            self._error, chunk.job.void = found, True
+            self._error = found
+            chunk.job.abandon()
             return
         if (text := str(found)) not in self._warned:
             self._warned.add(text)

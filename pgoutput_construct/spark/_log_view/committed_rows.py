@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pgoutput_construct.changelog._facts.completeness import present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._facts.void_rows import VoidRows
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import relation_history, run_spans
 from pgoutput_construct.changelog._segment.block import NO_XID, Flags, Numbers
@@ -71,6 +72,9 @@ class LogPlan:
     def committed(self, rows: LoggedRows) -> CommittedRows:
         """Find the committed and the copied rows, and what describes them."""
         origins, found = self.origins_at(rows.seqs, rows.xids, rows.chunks)
+        for number, void in self._void_rows.items():
+            some = found & (origins == number)
+            found[some] = ~void.has(rows.seqs[some])
         chosen = np.flatnonzero(found)
         descriptions = find_descriptions(self.history, rows.oids[chosen], rows.scopes[chosen], rows.seqs[chosen])
         return CommittedRows(chosen, origins[chosen], descriptions)
@@ -78,7 +82,7 @@ class LogPlan:
     def origins_at(self, seqs: Numbers, xids: Numbers, chunks: Numbers) -> tuple[Numbers, Flags]:
         """Return the transaction or copy of each row, and whether that was committed, or is complete.
 
-        Origins are indexes: of spans first, of copies after these.
+        Origins are indexes: of spans first, of copies after these. Of a copy rows may not count, nevertheless.
 
         Args:
             seqs: The seq of each row.
@@ -136,6 +140,12 @@ class LogPlan:
         found = copies >= 0
         found[found] = chunks[found] <= last[copies[found]]
         return copies, found
+
+    @cached_property
+    def _void_rows(self) -> dict[int, VoidRows]:
+        """The rows of copies that do not count, by their origins."""
+        numbered = enumerate(self.copies, len(self.spans.xid))
+        return {number: copy.void for number, copy in numbered if copy.void.rows}
 
     @cached_property
     def _chunks(self) -> tuple[Numbers, Numbers]:

@@ -15,7 +15,7 @@ import pytest
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import CaptureProgress, SegmentLimits, capture, current_lsn, drop_slot
-from pgoutput_construct.postgres._snapshot import chunks, jobs
+from pgoutput_construct.postgres._snapshot import chunks, copy_plans
 from tests.postgres.copying.source import assert_equal, logged_tables
 from tests.postgres.shop import wait_until
 from tools.background import in_background
@@ -103,7 +103,7 @@ class Source:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Divide tables into chunks of few pages, and chunks into pieces of few rows."""
-    monkeypatch.setattr(jobs, "CHUNK_PAGES", 8)
+    monkeypatch.setattr(copy_plans, "CHUNK_PAGES", 8)
     monkeypatch.setattr(chunks, "_PIECE_BYTES", 2**14)
 
 

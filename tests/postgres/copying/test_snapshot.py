@@ -26,7 +26,7 @@ from pgoutput_construct.postgres import (
     stream,
 )
 from pgoutput_construct.postgres._capture import preparation
-from pgoutput_construct.postgres._snapshot import chunks, copier, jobs, workers
+from pgoutput_construct.postgres._snapshot import chunks, copier, copy_plans, jobs, workers
 from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
 from pgoutput_construct.postgres.replication_slots import ExportedSnapshot, create_slot_with_snapshot
 from tests.postgres.copying.conftest import Source
@@ -282,7 +282,7 @@ def test_connections_that_break(source: Source, monkeypatch: pytest.MonkeyPatch)
     """A chunk whose connection is lost is resumed by another one after the rows that were handed over."""
     source.execute("CREATE TABLE a (id int PRIMARY KEY, v text)", "ALTER PUBLICATION p ADD TABLE a")
     source.execute("INSERT INTO a SELECT g, repeat('x', 500) FROM generate_series(1, 5000) g")
-    monkeypatch.setattr(jobs, "CHUNK_PAGES", 10_000)
+    monkeypatch.setattr(copy_plans, "CHUNK_PAGES", 10_000)
     killed: list[int] = []
     hand_over = chunks.ChunkReader._hand_over
 
