@@ -6,7 +6,9 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 from pgoutput_construct.changelog._segment.events import (
     BEGUN_ANEW,
     CONNECTED,
+    COPIED_CHUNKS,
     COPIED_TABLE,
+    COPYING_TABLE,
     CREATED_SLOT,
     OPTIONS_CHANGED,
     PUBLICATION_FACTS,
@@ -142,6 +144,15 @@ def _copied_table(details: _Details) -> str:
     return f"copied table {table}: {counted(details['rows'], 'row')}"
 
 
+def _copying_table(details: _Details) -> str:
+    pages = sum(leaf[2] for leaf in details["leaves"])
+    return f"began to copy table {qualified_name(details['schema'], details['table'])}, {counted(pages, 'page')}"
+
+
+def _copied_chunks(details: _Details) -> None:
+    return None  # there are thousands: the progress of copies is shown
+
+
 def _table_name(details: _Details) -> str:
     return qualified_name(details["schema"], details["name"])
 
@@ -152,10 +163,12 @@ def _begun_anew(details: _Details) -> str:
     return f"changes were lost ({details['reason']}){lost}: tables are complete again after their next copies"
 
 
-_TEXTS: Final[Mapping[str, Callable[[_Details], str]]] = {
+_TEXTS: Final[Mapping[str, Callable[[_Details], str | None]]] = {
     CONNECTED: _connected,
     CREATED_SLOT: _created_slot,
     OPTIONS_CHANGED: _options,
     COPIED_TABLE: _copied_table,
+    COPYING_TABLE: _copying_table,
+    COPIED_CHUNKS: _copied_chunks,
     BEGUN_ANEW: _begun_anew,
 }

@@ -18,8 +18,17 @@ from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplic
 if TYPE_CHECKING:
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.changelog._facts.copies import TableCopy
+    from pgoutput_construct.changelog._facts.partial_copies import PartialCopy
 
-__all__ = ["SHOWN", "describe_log", "describe_segments", "print_report", "server_lag"]
+__all__ = [
+    "SHOWN",
+    "copies_under_way",
+    "describe_log",
+    "describe_segments",
+    "print_copies_under_way",
+    "print_report",
+    "server_lag",
+]
 
 _OPERATIONS: Final = {cls.TAG[0]: name for cls, name in OPERATIONS.items()}
 
@@ -42,6 +51,7 @@ def describe_log(log: "ChangeLog") -> dict[str, Any]:
         "options": asdict(log.options),
         "tables": list(_tables(log)),
         "copies": [_copied(copy) for copy in present_copies(log.index)],
+        "copying": copies_under_way(log),
         "lacks": [{**asdict(lack), "text": str(lack)} for lack in lacks_of(log.index)],
         "unpublished_columns": [{**asdict(each), "text": str(each)} for each in unpublished_columns(log.index)],
         "open_transactions": [_open(row) for row in log.open_transactions().to_pylist()],
@@ -126,7 +136,51 @@ def _copied(copy: "TableCopy") -> dict[str, Any]:
     seen |= {"place_lsn": str(copy.visibility.place_lsn), "contained": sorted(copy.visibility.contained)}
     seen |= {"sees_until": str(copy.visibility.sees_until)}
     title = full_name(copy)
-    return {"table": title, "oid": copy.relation_oid, "seq": copy.seq, "rows": copy.rows, "chunks": chunks, **seen}
+    counts = {"rows": copy.rows, "void_rows": copy.void.rows, "chunks": chunks}
+    return {"table": title, "oid": copy.relation_oid, "seq": copy.seq, **counts, **seen}
+
+
+def copies_under_way(log: "ChangeLog") -> list[dict[str, Any]]:
+    """Return the copies that are not complete, as JSON values: how far they have come, as the log has it."""
+    from pgoutput_construct.changelog._facts.completeness import copies_in_progress
+
+    return [_copying(log, copy) for copy in copies_in_progress(log.index).values()]
+
+
+def _copying(log: "ChangeLog", copy: "PartialCopy") -> dict[str, Any]:
+    plan, chunks = copy.plan, log.index.entries("snapshots")
+    numbers = chunks["number"].to_numpy()
+    rows = int(chunks["rows"].to_numpy()[(numbers >= plan.first_chunk) & (numbers <= plan.last_chunk)].sum())
+    pages, speed = copy.read_pages(), copy.pages_per_second
+    return {
+        "table": full_name(plan),
+        "oid": plan.relation_oid,
+        "attempts": len(copy.attempts),
+        "pages_read": pages.read,
+        "pages": pages.pages,
+        "percent": pages.percent,
+        "pages_up_to_date": copy.current_pages,
+        "continued_from_percent": copy.read_pages(len(copy.attempts) - 1).percent,
+        "rows": rows,
+        "rows_per_second": round(speed * rows / max(pages.read, 1)),
+        "seconds_left": round((pages.pages - pages.read) / speed) if speed else None,
+        "last_read": str(copy.read_time) if copy.reads else None,
+    }
+
+
+def print_copies_under_way(copies: Sequence[Mapping[str, Any]]) -> None:
+    """Print how far copies have come."""
+    if copies:
+        columns = (*("table", "pages read", "of", "", "from", "up to date"), "rows", "rows/s", "time left", "last read")
+        print_grid("Copies in progress", columns, map(_under_way, copies), right=columns[1:])
+
+
+def _under_way(copy: Mapping[str, Any]) -> tuple[object, ...]:
+    left = "" if copy["seconds_left"] is None else f"{copy['seconds_left']:,} s"
+    read = (f"{copy['pages_read']:,}", f"{copy['pages']:,}", f"{copy['percent']} %")
+    since = f"{copy['continued_from_percent']} %" if copy["attempts"] > 1 else ""
+    rows = f"{copy['rows']:,}", f"{copy['rows_per_second']:,}"
+    return copy["table"], *read, since, f"{copy['pages_up_to_date']:,}", *rows, left, copy["last_read"]
 
 
 def _content(description: Description) -> tuple[Any, ...]:
@@ -184,6 +238,7 @@ def print_report(report: Mapping[str, Any], segments: Iterable[Mapping[str, Any]
     print_lines(f"  note: {each['text']}" for each in report["unpublished_columns"])
     _print_tables(report["tables"])
     _print_copies(report["copies"])
+    print_copies_under_way(report["copying"])
     _print_descriptions(report["tables"], everything)
     _print_open(report["open_transactions"])
     _print_events(report["events"], everything)

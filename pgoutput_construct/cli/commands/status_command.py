@@ -9,7 +9,7 @@ import click
 
 from pgoutput_construct.cli._options import LOG, SECONDS, command
 from pgoutput_construct.cli._printing import counted, print_grid, print_lines, sized, unix_seconds
-from pgoutput_construct.cli.commands._log_report import server_lag
+from pgoutput_construct.cli.commands._log_report import copies_under_way, print_copies_under_way, server_lag
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Timestamp
 
@@ -29,7 +29,7 @@ __all__ = ["status_command"]
 def status_command(
     log: str, warehouse: str | None, dsn: str | None, as_json: bool, check: bool, max_lag: float | None
 ) -> None:
-    """Show how far the change log LOG, its readers and the tables that are replicated from it have come.
+    """Show how far the change log LOG, its table copies, its readers and the tables replicated from it have come.
 
     With --dsn it also shows the WAL that the log does not have yet, and the state of its slot; with --warehouse each
     table, with the time of the last commit that it has, and its lag: how long ago the first commit in the log was made
@@ -78,6 +78,7 @@ def _log(log: "ChangeLog") -> dict[str, Any]:
         "last_commit": None if commit_time is None else str(Timestamp(commit_time)),
         "last_commit_age": None if commit_time is None else round(time.time() - unix_seconds(commit_time), 1),
         "open_transactions": len(log.open_transactions()),
+        "copying": copies_under_way(log),
         "lacks": [str(lack) for lack in lacks_of(log.index)],
     }
 
@@ -188,6 +189,7 @@ def _notes(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _show(report: Mapping[str, Any]) -> None:
     print_lines(_summary(report))
+    print_copies_under_way(report["log"]["copying"])
     if report["readers"]:
         rows = ((each["name"], each["next_seq"], f"{each['unread_rows']:,}", each["lsn"]) for each in report["readers"])
         columns = ("name", "next seq", "unread rows", "LSN")
