@@ -1,4 +1,8 @@
-"""python -m tools.faults snapshot: copies tables while writers change them, and kills the capture."""
+"""python -m tools.faults snapshot: copies tables while writers change them, and kills what copies them.
+
+That is the capture, or the connections of its copies. Chunks are small, and reading is slow, so that
+copies are interrupted.
+"""
 
 import argparse
 import json
@@ -20,11 +24,12 @@ from psycopg import errors
 
 from pgoutput_construct.changelog import ChangeLog, SegmentLimits
 from pgoutput_construct.changelog._facts.copies import copies_of
+from pgoutput_construct.changelog._segment.events import COPYING_TABLE, events_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.embedded_server import VERSIONS
 from pgoutput_construct.demo.processes import running
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.postgres import capture, snapshot
+from pgoutput_construct.postgres import capture, drop_slot, snapshot
 from tools.background import in_background
 from tools.faults.errors import FaultsError
 from tools.faults.snapshot_tables import ALTERATIONS, LATER, TABLES, WRITES, differences, published
@@ -36,6 +41,8 @@ _WRITERS: Final = 3
 _SLOT: Final = "attacked"
 _EXPECTED: Final = (errors.UniqueViolation, errors.DeadlockDetected, errors.LockNotAvailable)
 """Errors that writers cause each other."""
+_PAUSE: Final = 3.0
+"""Seconds after which the connections of copies are ended, at most."""
 Say = Callable[[str], object]
 _SETTINGS: Final = {"autovacuum": "off", "lock_timeout": "20s", "max_wal_size": "4GB"}
 
@@ -53,6 +60,10 @@ class Attack:
     seconds: float = 2.0
     """The mean time until a capture is killed, in seconds."""
     binary: bool = False
+    chunk_pages: int = 8
+    """Pages of a chunk."""
+    rate: float = 2.0
+    """Megabytes (10^6 bytes) that copies read a second."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,23 +74,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=defaults.kills, help=f"of the capture (default {defaults.kills})")
     parser.add_argument("--workers", type=int, default=defaults.workers, help="connections that copy")
     parser.add_argument("--seconds", type=float, default=defaults.seconds, help="how long a capture lives in the mean")
+    parser.add_argument("--rate", type=float, default=defaults.rate, help="MB a second that copies read")
+    parser.add_argument("--rounds", type=int, default=1, help="each with a database of its own (default 1)")
     parser.add_argument("--versions", type=int, nargs="+", choices=RELEASES, default=VERSIONS, help="PostgreSQL's")
     parser.add_argument("--dsn", help="of a server of another version, instead: it gets a database, and a slot")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of what is drawn")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", flush=True)
-    good = True
-    asked = Attack(options.rows, options.kills, options.workers, options.seconds)
+    asked = Attack(options.rows, options.kills, options.workers, options.seconds, rate=options.rate)
+    bad = interrupted = 0
     for server in _servers(options.versions, options.dsn):
-        directory = Path(tempfile.mkdtemp(prefix="snapshot-"))
-        problems = attack(server, "attacked", directory, asked, options.seed, lambda text: print(text, flush=True))
-        with server.connect() as connection:
-            version = connection.info.server_version // 10000
-        print(f"PostgreSQL {version}: {'; '.join(problems) or 'the log has what the source has'}", flush=True)
-        good = good and not problems
-        if not problems:
-            shutil.rmtree(directory)
-    return 0 if good else 1
+        for number in range(options.rounds):
+            directory, seed = Path(tempfile.mkdtemp(prefix="snapshot-")), options.seed + number
+            problems = attack(server, f"attacked{number}", directory, asked, seed, lambda text: print(text, flush=True))
+            with server.connect() as connection:
+                version = connection.info.server_version // 10000
+                drop_slot(connection, f"{_SLOT}_attacked{number}")
+                connection.execute(f"DROP DATABASE attacked{number} WITH (FORCE)".encode())
+            print(f"PostgreSQL {version}: {'; '.join(problems) or 'the log has what the source has'}", flush=True)
+            bad += bool(problems)
+            interrupted += _interruptions(directory)
+            if not problems:
+                shutil.rmtree(directory)
+    print(f"{interrupted:,} interrupted copies went on; {bad} logs are wrong", flush=True)
+    return 1 if bad else 0
 
 
 class Server(Protocol):
@@ -130,12 +148,13 @@ def attack(server: Server, dbname: str, directory: Path, asked: Attack, seed: in
         **{"create_slot": True, "snapshot": True, "workers": asked.workers, "status_interval": 1.0},
         **{"binary": asked.binary},
     }
+    slowly = {"chunk_pages": asked.chunk_pages, "snapshot_rate": asked.rate * 1e6}
     with _writing(server, dbname, asked.rows, seed):
         for number in range(asked.kills):
             if number == asked.kills // 2:
                 with server.connect(dbname=dbname) as connection:
                     connection.execute(f"ALTER PUBLICATION p ADD TABLE {published((LATER,))}".encode())
-            _run_and_kill(server, {"dsn": dsn, **given}, chance.uniform(0, 2 * asked.seconds))
+            _run_and_kill(server, {"dsn": dsn, **given, **slowly}, chance.uniform(0, 2 * asked.seconds), chance)
             say(f"killed {number + 1} times; {_copied(directory)}")
     capture(dsn, **given, until_idle=1.0, handle_signals=False)
     snapshot(dsn, directory / "log", ["keyed", "whole"], handle_signals=False)
@@ -154,14 +173,24 @@ def _copied(directory: Path) -> str:
     return f"{len(list(copies_of(index)))} copies complete, {rows:,} rows copied"
 
 
-def _run_and_kill(server: Server, given: dict[str, Any], seconds: float) -> None:
-    """Kill a capture some seconds after it has connected."""
+def _interruptions(directory: Path) -> int:
+    """Return how often a copy in a log went on, after it was interrupted."""
+    plans = [tuple(event.details["chunks"]) for event in events_of(ChangeLog(directory / "log").index, COPYING_TABLE)]
+    return len(plans) - len({*plans})
+
+
+def _run_and_kill(server: Server, given: dict[str, Any], seconds: float, chance: random.Random) -> None:
+    """Kill a capture some seconds after it has connected; its copies lose their connections before."""
     limits = asdict(SegmentLimits(seconds=0.2))
     arguments = json.dumps({**given, "limits": limits, "until_lsn": None, "duration": 600})
     with running("-m", "tools.faults.child", arguments, stderr=subprocess.PIPE) as child:
         while child.poll() is None and not _is_read(server, given["slot"]):
             time.sleep(0.05)
-        time.sleep(seconds)
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(chance.uniform(0, _PAUSE), left))
+            with server.connect() as connection:
+                connection.execute(_TERMINATE)
         died = child.poll()
         said = child.stderr.read().decode() if died is not None and child.stderr else ""
     if died is not None:
@@ -172,6 +201,11 @@ def _is_read(server: Server, slot: str) -> bool:
     with server.connect() as connection:
         query = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active AND confirmed_flush_lsn IS NOT NULL"
         return connection.execute(query, [slot]).fetchone() is not None
+
+
+_TERMINATE: Final = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid <> pg_backend_pid() AND (query LIKE 'COPY (%' OR query LIKE '%pg_export_snapshot%')"""
+"""Ends what copies tables, or exported its snapshot."""
 
 
 @contextmanager
