@@ -119,6 +119,12 @@ class CopyPlan:
     requests: tuple[str, ...]
     """The numbers of the requests that it fulfils."""
 
+    def rows_in(self, index: SegmentIndex) -> int:
+        """Return how many rows of its chunks a log has, also those that do not count."""
+        chunks = index.entries("snapshots")
+        numbers, rows = chunks["number"].to_numpy(), chunks["rows"].to_numpy()
+        return int(rows[(numbers >= self.first_chunk) & (numbers <= self.last_chunk)].sum())
+
     def pages(self) -> list[int]:
         """Return of how many pages each chunk has the rows first; those of no leaf are of none."""
         found = list[int]()

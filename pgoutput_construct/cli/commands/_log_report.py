@@ -148,9 +148,7 @@ def copies_under_way(log: "ChangeLog") -> list[dict[str, Any]]:
 
 
 def _copying(log: "ChangeLog", copy: "PartialCopy") -> dict[str, Any]:
-    plan, chunks = copy.plan, log.index.entries("snapshots")
-    numbers = chunks["number"].to_numpy()
-    rows = int(chunks["rows"].to_numpy()[(numbers >= plan.first_chunk) & (numbers <= plan.last_chunk)].sum())
+    plan, rows = copy.plan, copy.plan.rows_in(log.index)
     pages, speed = copy.read_pages(), copy.pages_per_second
     return {
         "table": full_name(plan),

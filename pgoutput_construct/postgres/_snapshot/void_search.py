@@ -22,7 +22,7 @@ Of a table without a key (``copy_plans``) no row may have changed. Then the rows
 a snapshot stay, and what was read of later ones counts in the last attempt only, which read them again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -30,10 +30,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.partial_copies import CopyAttempt, PartialCopy
+from pgoutput_construct.changelog._facts.visibility import Visibility
 from pgoutput_construct.changelog._facts.void_rows import VoidRows
 from pgoutput_construct.changelog._index.planning import committed_transactions, relation_history, spans_of
 from pgoutput_construct.changelog._index.row_counts import COPIED
-from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._segment.segment_schema import scopes_of
 from pgoutput_construct.changelog.reader import ChangeLog
@@ -73,6 +74,27 @@ class _Keys(NamedTuple):
         return int(self.keys.nbytes) + self.levels.nbytes
 
 
+class _Runs(NamedTuple):
+    """Runs of copied rows whose seqs are consecutive: columns with one entry for each."""
+
+    chunks: Numbers
+    attempts: Numbers
+    """The indexes of the attempts that read them."""
+    first: Numbers
+    last: Numbers
+    """The first and the last seq."""
+    segments: Numbers
+    """The index of the segment."""
+
+    def take(self, chosen: Flags) -> "_Runs":
+        """Return those that a mask selects."""
+        return _Runs(*(column[chosen] for column in self))
+
+    def bounds(self) -> Iterator[tuple[int, int]]:
+        """Yield the first and the last seq of each."""
+        return zip(self.first.tolist(), self.last.tolist(), strict=True)
+
+
 class VoidSearch:
     """The search for the void rows of one copy, whose rows are all durable, as is what its last snapshot sees."""
 
@@ -100,7 +122,7 @@ class VoidSearch:
             ChangeLogError: A segment is damaged.
             MissingFileError: Segments were merged, or pruned, meanwhile: search the log as it is then.
         """
-        plan, read_in, rows = self._copy.plan, self._copy.read_in(), self._rows_in_log()
+        plan, read_in, rows = self._copy.plan, self._copy.read_in(), self._copy.plan.rows_in(self._log.index)
         if self._log.index.first_seq > self._copy.attempts[self._counted[0]].seq:
             raise ChangedTableError("the log was pruned")
         if any(read_in.get(chunk) != self._last for chunk in range(plan.first_chunk, plan.last_chunk + 1)):
@@ -133,13 +155,6 @@ class VoidSearch:
         self._found, self._bytes, self._merged_bytes = [merged], merged.size, merged.size
         return len(merged.keys)
 
-    def _rows_in_log(self) -> int:
-        chunks = self._log.index.entries("snapshots")
-        numbers = chunks["number"].to_numpy()
-        is_mine = (numbers >= self._copy.plan.first_chunk) & (numbers <= self._copy.plan.last_chunk)
-        is_mine &= chunks["oid"].to_numpy() == self._oid
-        return int(chunks["rows"].to_numpy()[is_mine].sum())
-
     def _changed(self) -> Iterator[_Keys]:
         """Yield the keys of the rows that committed transactions have updated or deleted between the snapshots."""
         transactions = _committed_since(self._log, self._copy.attempts[self._counted[0]])
@@ -148,17 +163,19 @@ class VoidSearch:
             return
         levels = np.full(len(lsns), -1, np.int64)
         for number in self._counted:
-            levels[_adds(self._copy.attempts[number], lsns, xids)] = number
+            attempt = self._copy.attempts[number]
+            visibility = Visibility.of_commits(attempt.snapshot, attempt.until, lsns, xids)
+            levels[visibility.adds(lsns, xids)] = number
         is_between = (levels >= 0) & (levels < self._last)
         if not is_between.any():
             return
-        levels_of_xids = dict(zip(lsns[is_between].tolist(), levels[is_between].tolist(), strict=True))
+        level_of_commit = dict(zip(lsns[is_between].tolist(), levels[is_between].tolist(), strict=True))
         spans = spans_of(transactions.filter(pa.array(is_between)))
         first, last, commits = (np.asarray(each) for each in (spans.first_seq, spans.last_seq, spans.commit_lsn))
-        for segment in self._segments(is_copied=False):
+        for segment in self._changing_segments():
             if segment.last_seq < first.min() or segment.first_seq > last.max():
                 continue
-            rows = self._rows(segment, is_copied=False)
+            rows = self._changes(segment)
             seqs, writers = rows["seq"].to_numpy(), rows["xid"].fill_null(-1).to_numpy()
             numbers = np.searchsorted(first, seqs, "right") - 1
             counts = (numbers >= 0) & (seqs <= last[numbers])
@@ -167,36 +184,37 @@ class VoidSearch:
             chosen = np.flatnonzero(counts)
             if len(chosen) and self._copy.plan.in_halves:
                 raise ChangedTableError("it has no key, and some of its rows were updated or deleted since")
-            of_rows = np.array([levels_of_xids[lsn] for lsn in commits[numbers[chosen]].tolist()], np.int64)
+            of_rows = np.array([level_of_commit[lsn] for lsn in commits[numbers[chosen]].tolist()], np.int64)
             yield from self._keys(segment, rows.take(pa.array(chosen)), of_rows)
 
     def _void(self) -> Iterator[Numbers]:
-        """Yield the seqs of void rows, the last segment first: what was read again comes before what it replaces."""
+        """Yield the seqs of void rows, the last segment first: what was read again comes before what it replaces.
+
+        The index knows which rows are of chunks that do not count. Only for keys segments are read.
+        """
         waiting = dict[int, list[tuple[pa.Array, Numbers]]]()
-        firsts = _first_reads(self._copy)
-        for segment in reversed([*self._segments(is_copied=True)]):
-            rows = self._rows(segment, is_copied=True)
-            seqs, chunks = rows["seq"].to_numpy(), rows["snapshot"].to_numpy().astype(np.int64)
-            attempts = self._copy.attempts_at(seqs)
-            counts = self._copy.counts(chunks, attempts)
-            if self._copy.plan.in_halves:
-                is_late = (chunks - self._copy.plan.first_chunk) % 2 == 1
-                counts &= ~is_late | (attempts == self._last)
-            yield seqs[~counts]
-            if self._copy.plan.in_halves:
-                continue
-            for attempt in np.unique(attempts[counts])[::-1].tolist():
-                mine = np.flatnonzero(counts & (attempts == attempt))
-                some = rows.take(pa.array(mine))
-                again = np.array([firsts[chunk] < attempt for chunk in chunks[mine].tolist()], np.bool_)
-                if again.any():
-                    before = np.full(int(again.sum()), attempt - 1, np.int64)
-                    for each in self._keys(segment, some.filter(pa.array(again)), before):
+        runs = self._copied_runs()
+        counts = self._copy.counts(runs.chunks, runs.attempts)
+        if self._copy.plan.in_halves:
+            counts &= ((runs.chunks - self._copy.plan.first_chunk) % 2 == 0) | (runs.attempts == self._last)
+        yield from (np.arange(first, last + 1) for first, last in runs.take(~counts).bounds())
+        if self._copy.plan.in_halves:
+            return
+        runs = runs.take(counts)
+        first_reads = dict(reversed(self._copy.reads))
+        were_read = np.array([first_reads[chunk] for chunk in runs.chunks.tolist()], np.int64) < runs.attempts
+        for segment_index in np.unique(runs.segments)[::-1].tolist():
+            segment, here = self._log.segments[segment_index], runs.segments == segment_index
+            for attempt in np.unique(runs.attempts[here])[::-1].tolist():
+                mine = here & (runs.attempts == attempt)
+                if (mine & were_read).any():
+                    rows = self._rows(segment, runs.take(mine & were_read))
+                    for each in self._keys(segment, rows, np.full(len(rows), attempt - 1, np.int64)):
                         self._note(each)
                 if attempt < self._last and any((each.levels >= attempt).any() for each in self._found):
                     for other in [number for number in waiting if number != attempt]:
                         yield from self._look_up(other, waiting.pop(other))
-                    found = [*self._keys_and_seqs(segment, some)]
+                    found = [*self._keys_and_seqs(segment, self._rows(segment, runs.take(mine)))]
                     waiting.setdefault(attempt, []).extend(found)
                     if sum(len(keys) for keys, _ in waiting[attempt]) >= _ROWS:
                         yield from self._look_up(attempt, waiting.pop(attempt))
@@ -211,26 +229,46 @@ class VoidSearch:
             for keys, seqs in rows:
                 yield seqs[pc.is_in(keys, value_set=changed).to_numpy(zero_copy_only=False)]
 
-    def _segments(self, *, is_copied: bool) -> Iterator[Segment]:
-        """Yield the segments that have rows of the table: copied ones, or updates and deletes."""
-        rows, numbers = self._log.index.located("rows")
-        is_mine = (rows["oid"].to_numpy() == self._oid) & ((rows["span"].to_numpy() == COPIED) == is_copied)
-        if not is_copied:
-            is_mine &= np.isin(rows["tag"].to_numpy(), _CHANGES)
-        yield from (self._log.segments[number] for number in np.unique(numbers[is_mine]).tolist())
+    def _runs(self, is_of: Callable[[pa.Table], Flags]) -> tuple[pa.Table, Numbers]:
+        """Return the runs of rows of the table that are of some kind, and the indexes of their segments."""
+        runs, segments = self._log.index.located("rows")
+        chosen = (runs["oid"].to_numpy() == self._oid) & is_of(runs)
+        return runs.filter(pa.array(chosen)), segments[chosen]
 
-    def _rows(self, segment: Segment, *, is_copied: bool) -> pa.Table:
-        """Return the rows of the table in a segment: those of its chunks, or its updates and deletes."""
-        table = self._log.table(segment)
-        tags, chunks = table["tag"].fill_null(0).to_numpy(), table["snapshot"].fill_null(-1).to_numpy()
+    def _copied_runs(self) -> "_Runs":
+        """Return the runs of rows of its chunks."""
         plan = self._copy.plan
-        if is_copied:
-            is_mine = (tags == _INSERT) & (chunks >= plan.first_chunk) & (chunks <= plan.last_chunk)
-            is_mine &= table["relation_oid"].fill_null(-1).to_numpy() == self._oid
-        else:
-            is_mine = np.isin(tags, _CHANGES) & (chunks < 0)
-            is_mine &= table["relation_oid"].fill_null(-1).to_numpy() == self._oid
-        return table.filter(pa.array(is_mine)).combine_chunks()
+
+        def is_of(runs: pa.Table) -> Flags:
+            chunks, is_row = runs["xid"].to_numpy(), runs["tag"].to_numpy() == _INSERT
+            is_mine = (chunks >= plan.first_chunk) & (chunks <= plan.last_chunk)
+            return np.asarray(is_mine & is_row & (runs["span"].to_numpy() == COPIED), np.bool_)
+
+        runs, segments = self._runs(is_of)
+        chunks, first, last = (runs[name].to_numpy().astype(np.int64) for name in ("xid", "first_seq", "last_seq"))
+        if (runs["count"].to_numpy() != last - first + 1).any():
+            raise ChangedTableError("rows of a chunk are not consecutive in the log")
+        return _Runs(chunks, self._copy.attempts_at(first), first, last, segments)
+
+    def _changing_segments(self) -> Iterator[Segment]:
+        """Yield the segments that have updates or deletes of rows of the table."""
+        _, segments = self._runs(lambda runs: np.isin(runs["tag"].to_numpy(), _CHANGES))
+        yield from (self._log.segments[number] for number in np.unique(segments).tolist())
+
+    def _rows(self, segment: Segment, runs: "_Runs") -> pa.Table:
+        """Return the rows of some runs in a segment."""
+        table = self._log.table(segment)
+        seqs, order = table["seq"].to_numpy(), np.argsort(runs.first)
+        indexes = np.searchsorted(runs.first[order], seqs, "right") - 1
+        is_within = (indexes >= 0) & (seqs <= runs.last[order][indexes])
+        return table.filter(pa.array(is_within)).combine_chunks()
+
+    def _changes(self, segment: Segment) -> pa.Table:
+        """Return the updates and deletes of rows of the table in a segment."""
+        table = self._log.table(segment)
+        is_change = np.isin(table["tag"].fill_null(0).to_numpy(), _CHANGES)
+        is_change &= table["relation_oid"].fill_null(-1).to_numpy() == self._oid
+        return table.filter(pa.array(is_change)).combine_chunks()
 
     def _keys(self, segment: Segment, rows: pa.Table, levels: Numbers) -> Iterator[_Keys]:
         """Yield the keys of rows with their levels: of the old row, where it was sent."""
@@ -273,17 +311,3 @@ def _committed_since(log: ChangeLog, first: CopyAttempt) -> pa.Table:
     index = log.index.slice(int(begins[0])) if len(begins) else log.index.slice(len(log.index))
     found = committed_transactions(index.transactions)
     return found.filter(pc.greater_equal(found["commit_lsn"], int(first.since)))
-
-
-def _adds(attempt: CopyAttempt, lsns: Numbers, xids: Numbers) -> Any:
-    """Return for each commit whether the snapshot of an attempt does not see it."""
-    is_open = (lsns >= int(attempt.since)) & attempt.snapshot.invisible(xids)
-    return (lsns >= int(attempt.until)) | is_open
-
-
-def _first_reads(copy: PartialCopy) -> dict[int, int]:
-    """Return the attempt in which each chunk was first read as a whole."""
-    found = dict[int, int]()
-    for chunk, attempt in copy.reads:
-        found.setdefault(chunk, attempt)
-    return found
