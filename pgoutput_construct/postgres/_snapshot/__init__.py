@@ -33,8 +33,9 @@ rule, and why it is exact; this room provides its numbers:
    the first one that it does not see, ``contained`` are later ones that it does see. They are written with the event
    ``COPIED_TABLE``: from then on readers use the copy.
 6. With ``synchronous_commit = off`` a snapshot sees transactions before their commit records are on disk. If the server
-   crashed then, it would come back without them, and write others at their LSNs. So ``wait_until_flushed`` waits for
-   ``sees_until`` on the connection that took the snapshot: it would not survive the crash.
+   crashed then, it would come back without them, and write others at their LSNs. But the stream has only what is
+   flushed: what the log has before ``sees_until`` no crash undoes. So an attempt is abandoned whose ``sees_until`` the
+   log has not reached when the stream is lost (``Copier.start``).
 
 The snapshot that is exported with a new slot (CREATE_REPLICATION_SLOT ... EXPORT_SNAPSHOT) needs no window: it sees
 exactly what commits before the slot's consistent point, from which the slot sends changes

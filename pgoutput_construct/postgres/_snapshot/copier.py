@@ -40,7 +40,6 @@ from pgoutput_construct.postgres._snapshot.snapshots import (
     next_xid,
     read_snapshot,
     sees_until,
-    wait_until_flushed,
 )
 from pgoutput_construct.postgres._snapshot.void_search import VoidSearch
 from pgoutput_construct.postgres._snapshot.workers import NO_LOCK, Workers, connect_to_copy, copying_error
@@ -121,7 +120,7 @@ class Copier:
         """
         self._maker.stream = stream_form(options)
         for job in list(self._selection.open.values()):
-            if not self._is_seen(job):  # the server may have crashed, and have lost what the snapshot saw
+            if not self._is_seen(job):  # the server may have crashed, and have lost what the snapshot sees
                 job.abandon()
         if self._timeline not in (None, options.timeline):
             self.restart(has_gap=False)
@@ -465,10 +464,9 @@ class CopyMaker:
                     raise ChangedTableError(f"{full_name(table)} is no longer published")
                 job = self._begin(tables[0], snapshot, table.requests, window)
                 self._copy(connection, job)
-            wait_until_flushed(connection, window.until)
         except BaseException as error:
             if job is not None and not job.abandon():
-                return  # it is complete: the log has what its snapshot sees, so that the server had flushed it
+                return  # it was completed before: the log has what its snapshot sees
             self._windows.close(window)
             if job is not None:
                 self._discard(job)

@@ -1,7 +1,7 @@
 """Snapshots of a server for table copies, and the commits that they may see or not.
 
-The package's docstring explains why a copy needs ``begin_snapshot``, ``sees_until``, ``CommitWindow`` and
-``wait_until_flushed``; ``changelog/_facts/visibility.py`` has the rule by which readers use the result.
+The package's docstring explains why a copy needs ``begin_snapshot``, ``sees_until`` and ``CommitWindow``;
+``changelog/_facts/visibility.py`` has the rule by which readers use the result.
 """
 
 import logging
@@ -50,7 +50,6 @@ __all__ = [
     "next_xid",
     "read_snapshot",
     "sees_until",
-    "wait_until_flushed",
 ]
 
 
@@ -124,18 +123,6 @@ def sees_until(connection: Connection) -> Lsn:
     """
     lsn, page = int(fetch_value(connection, INSERTED_LSN)), int(fetch_row(connection, "SHOW wal_block_size")[0])
     return Lsn(lsn - lsn % page if lsn % page in _PAGE_HEADERS else lsn)
-
-
-def wait_until_flushed(connection: PatientConnection, lsn: Lsn) -> None:
-    """Wait until the server has flushed its WAL up to an LSN, on the connection that took the snapshot.
-
-    A snapshot sees transactions with ``synchronous_commit = off`` before their commit records are on disk. A server
-    that crashes then restarts without them, and writes others at their LSNs; the connection would not survive that. An
-    idle server flushes its WAL within 15 seconds (``LOG_SNAPSHOT_INTERVAL_MS`` of its background writer).
-    """
-    while current_lsn(connection) < lsn:
-        connection.patience.check(float("inf"))
-        time.sleep(_PAUSE)
 
 
 @contextmanager
