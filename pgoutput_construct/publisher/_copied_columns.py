@@ -36,7 +36,7 @@ class CopiedColumns:
     """Where the values of rows are that have another description, by the seq of that."""
 
     @classmethod
-    def of(cls, copy: TableCopy, history: RelationHistory, index: LogIndex) -> "CopiedColumns":
+    def from_copy(cls, copy: TableCopy, history: RelationHistory, index: LogIndex) -> "CopiedColumns":
         """Return the columns of the rows of a copy.
 
         Args:
@@ -44,15 +44,11 @@ class CopiedColumns:
             history: The descriptions of the log.
             index: The index of the log.
         """
-        sent = index.entries("descriptions").select(["oid", "seq", "stream_xid"]).to_pylist()
-        least, most = copy_scope(copy.last_chunk), copy_scope(copy.first_chunk)
-        scopes = {
-            each["seq"]: each["stream_xid"]
-            for each in sent
-            if each["oid"] == copy.relation_oid
-            and each["stream_xid"] is not None
-            and least <= each["stream_xid"] <= most
-        }
+        sent = index.entries("descriptions")
+        oids, seqs = (sent[name].to_numpy() for name in ("oid", "seq"))
+        chunks = copy_scope(0) - sent["stream_xid"].fill_null(0).to_numpy()
+        is_mine = (oids == copy.relation_oid) & (chunks >= copy.first_chunk) & (chunks <= copy.last_chunk)
+        scopes = dict(zip(seqs[is_mine].tolist(), map(copy_scope, chunks[is_mine].tolist()), strict=True))
         described = [each for each in history.descriptions if each.seq in scopes]
         last = described[-1]
         others = [each for each in described if each.relation.columns != last.relation.columns]
@@ -72,12 +68,12 @@ def _sources(described: Sequence[Description], index: LogIndex) -> dict[int, _So
     columns = ([column.name for column in each.relation.columns] for each in described)
     *others, last = column_ids(zip(columns, map(lineage.numbers, described), strict=True))
     oid, found = described[-1].relation.relation_oid, dict[int, _Sources]()
+    missing: dict[ColumnId, bytes] = {
+        column: text.encode()
+        for column in last
+        if isinstance(column, int) and (text := lineage.missing(oid, column)) is not None
+    }
     for each, own in zip(described, others, strict=False):
-        places = {column: number for number, column in enumerate(own)}
-        missing: dict[ColumnId, bytes] = {
-            column: text.encode()
-            for column in last
-            if isinstance(column, int) and (text := lineage.missing(oid, column)) is not None
-        }
-        found[each.seq] = [(places.get(column), missing.get(column)) for column in last]
+        indexes = {column: index for index, column in enumerate(own)}
+        found[each.seq] = [(indexes.get(column), missing.get(column)) for column in last]
     return found

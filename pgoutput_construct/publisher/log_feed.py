@@ -173,7 +173,7 @@ class LogFeed(Feed):
         for copy in item.copies:
             oid, least, most = copy.relation_oid, copy_scope(copy.last_chunk), copy_scope(copy.first_chunk)
             is_continued = len(attempts.get((copy.first_chunk, copy.last_chunk), ())) > 1
-            columns = CopiedColumns.of(copy, self.history, self._index) if is_continued else None
+            columns = CopiedColumns.from_copy(copy, self.history, self._index) if is_continued else None
             for segment in self._segments_of(copy):
                 found = self._messages(segment.first_seq, segment.last_seq)
                 copied = (fed for fed in found if fed.scope is not None and least <= fed.scope <= most)

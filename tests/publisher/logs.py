@@ -78,7 +78,7 @@ class WrittenLog:
 
         Of its rows those with the indexes ``void`` do not count.
         """
-        seqs = VoidRows.of(np.array([self.writer.next_seq + 1 + index for index in void], np.int64))
+        seqs = VoidRows.from_seqs(np.array([self.writer.next_seq + 1 + index for index in void], np.int64))
         told = [relation(oid, name), *(insert(oid, row) for row in rows)]
         payloads = pa.array([pgo.build(message) for message in told], pa.binary())
         self.writer.append(Block.copied(payloads, self._chunk, lsn, 0, _LAID_OUT.layout()))

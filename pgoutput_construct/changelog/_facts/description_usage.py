@@ -130,8 +130,8 @@ def _copied_uses(index: SegmentIndex, rows: pa.Table) -> tuple[Numbers, dict[int
     copy_indexes = np.searchsorted(bounds[:, 0], numbers, "right") - 1
     is_complete = (copy_indexes >= 0) & (numbers <= bounds[copy_indexes, 1])
     events, snapshots = bounds[copy_indexes, 2], {copy.seq: copy.snapshot for copy in copies}
-    for attempts in attempts_of(index).values():
-        of_earlier = (numbers >= attempts[0].first_chunk) & (numbers <= attempts[0].last_chunk)
+    for (first_chunk, last_chunk), attempts in attempts_of(index).items():
+        of_earlier = (numbers >= first_chunk) & (numbers <= last_chunk)
         of_earlier &= (firsts >= attempts[0].seq) & (firsts < attempts[-1].seq)
         seqs = np.array([attempt.seq for attempt in attempts], np.int64)
         events[of_earlier] = seqs[np.searchsorted(seqs, firsts[of_earlier], "right") - 1]

@@ -35,12 +35,12 @@ from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = [
-    "ColumnForm",
-    "ColumnForms",
     "CopyAttempt",
     "CopyPlan",
     "LeafFile",
     "PartialCopy",
+    "ReadColumn",
+    "ReadColumns",
     "ReadPages",
     "attempts_of",
     "begun_details",
@@ -64,7 +64,7 @@ class LeafFile:
     """Its pages when the copy was begun."""
 
 
-class ColumnForm(NamedTuple):
+class ReadColumn(NamedTuple):
     """What the values of a column depend on."""
 
     number: int
@@ -75,15 +75,15 @@ class ColumnForm(NamedTuple):
     """Its attribute number in each leaf."""
 
 
-class ColumnForms(NamedTuple):
+class ReadColumns(NamedTuple):
     """The columns that rows were read with."""
 
-    published: tuple[ColumnForm, ...]
+    published: tuple[ReadColumn, ...]
     """Those that were published."""
     last_number: int
     """The highest attribute number of the table, also of columns that were dropped, or are not published."""
 
-    def fits(self, later: "ColumnForms") -> bool:
+    def fits(self, later: "ReadColumns") -> bool:
         """Return whether rows that were read with these columns have what those of an attempt with later ones have.
 
         Columns that were added since, with a constant default or none, and dropped, renamed or widened ones change no
@@ -114,7 +114,7 @@ class CopyPlan:
     in_halves: bool
     """Whether its rows have no key, so that of the same pages there are two chunks each time: the rows of transactions
     before the ``xmin`` of the snapshot, and the later ones, which each attempt reads as a whole."""
-    form: str
+    digest: str
     """A digest of all by which its rows are read, but columns: replica identity, filter, format, publication, types."""
     requests: tuple[str, ...]
     """The numbers of the requests that it fulfils."""
@@ -163,7 +163,7 @@ class CopyAttempt:
     """It sees all commits before this LSN."""
     until: Lsn
     """It sees no commit from this LSN on."""
-    columns: ColumnForms
+    columns: ReadColumns
     """The columns of its rows."""
     time: Timestamp = field(default_factory=Timestamp.now)
     """When it was begun."""
@@ -225,7 +225,7 @@ def begun_details(plan: CopyPlan, attempt: CopyAttempt) -> dict[str, Any]:
         "chunk_pages": plan.chunk_pages,
         "leaves": [[leaf.oid, leaf.filenode, leaf.pages] for leaf in plan.leaves],
         "in_halves": plan.in_halves,
-        "form": plan.form,
+        "digest": plan.digest,
         "requests": list(plan.requests),
         "columns": [[column.number, column.type_oid, *column.numbers] for column in attempt.columns.published],
         "last_column": attempt.columns.last_number,
@@ -276,25 +276,12 @@ def _note(copy: PartialCopy, event: LogEvent) -> bool:
     return number is not None
 
 
-class CopyingEvent(NamedTuple):
-    """An event COPYING_TABLE, as far as readers of complete copies need it."""
-
-    seq: int
-    """Its seq."""
-    first_chunk: int
-    """The number of the first chunk of the copy."""
-    last_chunk: int
-    """That of the last one."""
-    snapshot: Snapshot
-    """The snapshot of the attempt."""
-
-
-def attempts_of(index: SegmentIndex) -> dict[tuple[int, int], list[CopyingEvent]]:
+def attempts_of(index: SegmentIndex) -> dict[tuple[int, int], list[CopyAttempt]]:
     """Return the attempts to make each copy in order, by the numbers of its first and its last chunk."""
-    found = dict[tuple[int, int], list[CopyingEvent]]()
+    found = dict[tuple[int, int], list[CopyAttempt]]()
     for event in events_of(index, COPYING_TABLE):
         first, last = event.details["chunks"]
-        found.setdefault((first, last), []).append(CopyingEvent(event.seq, first, last, _snapshot(event)))
+        found.setdefault((first, last), []).append(_attempt(event))
     return found
 
 
@@ -306,17 +293,17 @@ def _begin(found: dict[int, PartialCopy], event: LogEvent) -> None:
     told = event.details
     named, leaves = (told["oid"], told["schema"], told["table"]), tuple(LeafFile(*leaf) for leaf in told["leaves"])
     first, last = told["chunks"]
-    form = told["in_halves"], told["form"], tuple(told["requests"])
-    plan = CopyPlan(*named, first, last, told["chunk_pages"], leaves, *form)
-    published = tuple(ColumnForm(number, kind, tuple(own)) for number, kind, *own in told["columns"])
-    columns = ColumnForms(published, told["last_column"])
-    attempt = CopyAttempt(event.seq, _snapshot(event), Lsn(told["since"]), Lsn(told["until"]), columns, event.time)
+    given = told["in_halves"], told["digest"], tuple(told["requests"])
+    plan = CopyPlan(*named, first, last, told["chunk_pages"], leaves, *given)
     copy = found.get(plan.relation_oid)
     if copy is None or copy.plan != plan:
         copy = found[plan.relation_oid] = PartialCopy(plan)
-    copy.attempts.append(attempt)
+    copy.attempts.append(_attempt(event))
 
 
-def _snapshot(event: LogEvent) -> Snapshot:
+def _attempt(event: LogEvent) -> CopyAttempt:
     told = event.details
-    return Snapshot(told["xmin"], told["xmax"], tuple(told["xip"]), event.lsn)
+    snapshot = Snapshot(told["xmin"], told["xmax"], tuple(told["xip"]), event.lsn)
+    published = tuple(ReadColumn(number, kind, tuple(own)) for number, kind, *own in told["columns"])
+    columns = ReadColumns(published, told["last_column"])
+    return CopyAttempt(event.seq, snapshot, Lsn(told["since"]), Lsn(told["until"]), columns, event.time)

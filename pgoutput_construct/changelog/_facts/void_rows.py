@@ -35,7 +35,7 @@ class VoidRows:
     """The ranges, as ``VoidRowsDetails`` has them."""
 
     @classmethod
-    def of(cls, seqs: Numbers) -> "VoidRows":
+    def from_seqs(cls, seqs: Numbers) -> "VoidRows":
         """Return the rows with some seqs, which ascend."""
         if not len(seqs):
             return NO_VOID_ROWS
@@ -81,9 +81,9 @@ class VoidRows:
     def has(self, seqs: Numbers) -> Flags:
         """Return for each seq whether it is one of them."""
         first, last = self.bounds
-        places = np.searchsorted(first, seqs, "right") - 1
-        found = places >= 0
-        found[found] = seqs[found] <= last[places[found]]
+        indexes = np.searchsorted(first, seqs, "right") - 1
+        found = indexes >= 0
+        found[found] = seqs[found] <= last[indexes[found]]
         return found
 
 

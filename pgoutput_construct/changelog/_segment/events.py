@@ -52,7 +52,7 @@ that do not count, if it was interrupted (``void_rows``). The LSN of the event i
 COPYING_TABLE: Final = "copying table"
 """A copy of a table in several chunks is begun, or goes on: ``partial_copies``. Details: ``oid, schema, table, chunks``
 as of COPIED_TABLE; ``chunk_pages``; ``leaves`` (of each the OID, the file, and its pages); ``in_halves`` (whether there
-are two chunks for the same pages); ``form``, a digest of what the rows are read by; ``requests``, the numbers of those
+are two chunks for the same pages); ``digest``, of what the rows are read by; ``requests``, the numbers of those
 that it fulfils; the snapshot of the attempt ``xmin, xmax, xip``, ``since`` (it sees what commits before this LSN) and
 ``until`` (it sees nothing that commits from this LSN on); ``columns`` (of each the attribute number, the OID of the
 type, and the attribute number in each leaf) and ``last_column``, the highest attribute number. The LSN is the
@@ -120,7 +120,7 @@ class _CopyingTable(TypedDict):
     chunk_pages: int
     leaves: tuple[tuple[int, int, int], ...]
     in_halves: bool
-    form: str
+    digest: str
     requests: tuple[str, ...]
     columns: tuple[tuple[int, ...], ...]
     last_column: int

@@ -26,7 +26,7 @@ from pgoutput_construct.postgres._catalog.table_catalog import locked_tables
 from pgoutput_construct.postgres._patience import PatientConnection, StopCheck, Stopped
 from pgoutput_construct.postgres._snapshot.chunks import ByteRate, ChangedTableError, ChunkReader, was_changed
 from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
-from pgoutput_construct.postgres._snapshot.copy_plans import chunks_of, column_forms, new_plan, obstacle, stream_form
+from pgoutput_construct.postgres._snapshot.copy_plans import chunks_of, columns_of, new_plan, obstacle, stream_terms
 from pgoutput_construct.postgres._snapshot.copy_selection import CopySelection, TableToCopy
 from pgoutput_construct.postgres._snapshot.jobs import CopyProgress, Piece, PieceQueue, TableJob
 from pgoutput_construct.postgres._snapshot.snapshots import (
@@ -118,7 +118,7 @@ class Copier:
             options: The options of the stream: copied rows are written as it would send them.
             complete_lsn: The LSN up to which the log is complete and durable.
         """
-        self._maker.stream = stream_form(options)
+        self._maker.stream = stream_terms(options)
         for job in list(self._selection.open.values()):
             if not self._is_seen(job):  # the server may have crashed, and have lost what the snapshot sees
                 job.abandon()
@@ -495,7 +495,7 @@ class CopyMaker:
 
         Without a window the snapshot is that of a new slot.
         """
-        job = TableJob(table, snapshot, requests, window=window, columns=column_forms(table))
+        job = TableJob(table, snapshot, requests, window=window, columns=columns_of(table))
         job.generation = self._selection.generation
         partial = self._selection.partial(table.oid)
         if partial is not None and (reason := obstacle(partial, job, self.stream)):

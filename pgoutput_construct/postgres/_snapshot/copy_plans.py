@@ -13,11 +13,11 @@ from itertools import pairwise, product
 from typing import Final
 
 from pgoutput_construct.changelog._facts.partial_copies import (
-    ColumnForm,
-    ColumnForms,
     CopyPlan,
     LeafFile,
     PartialCopy,
+    ReadColumn,
+    ReadColumns,
 )
 from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, FIRST_USER_OID
@@ -25,7 +25,7 @@ from pgoutput_construct.postgres._snapshot.copied_tables import Leaf, PublishedT
 from pgoutput_construct.postgres._snapshot.jobs import Chunk, TableJob
 from pgoutput_construct.wire.protocol import OPTIONS, RelationReplicaIdentity
 
-__all__ = ["chunks_of", "column_forms", "new_plan", "obstacle", "stream_form"]
+__all__ = ["chunks_of", "columns_of", "new_plan", "obstacle", "stream_terms"]
 
 CHUNK_PAGES: Final = 1024
 """The pages of a chunk, which is read again if its connection is lost, or its capture ends."""
@@ -48,7 +48,7 @@ def new_plan(
     Args:
         table: The table.
         allocate: Returns the number of the first of so many chunks.
-        stream: What rows depend on besides the table (``stream_form``).
+        stream: What rows depend on besides the table (``stream_terms``).
         server_version: The ``server_version_num``.
         requests: The numbers of the requests that the copy fulfils.
     """
@@ -59,7 +59,7 @@ def new_plan(
     chunks = parts * (1 + in_halves)
     first = allocate(chunks)
     named, numbers = (table.oid, table.namespace, table.name), (first, first + chunks - 1)
-    return CopyPlan(*named, *numbers, pages, leaves, in_halves, _table_form(table, stream), tuple(requests))
+    return CopyPlan(*named, *numbers, pages, leaves, in_halves, _digest(table, stream), tuple(requests))
 
 
 def chunks_of(job: TableJob, copy: PartialCopy) -> Iterator[Chunk]:
@@ -118,8 +118,8 @@ def obstacle(copy: PartialCopy, job: TableJob, stream: str) -> str:
     found: Mapping[str, bool] = {
         "it was rewritten or truncated, or has other partitions": files
         != {leaf.oid: leaf.filenode for leaf in table.leaves},
-        "the table, its key, its publication or the options of the stream were altered": plan.form
-        != _table_form(table, stream),
+        "the table, its key, its publication or the options of the stream were altered": plan.digest
+        != _digest(table, stream),
         "columns have other types, or are published that were not": not all(
             attempt.columns.fits(job.columns) for attempt in attempts
         ),
@@ -155,7 +155,7 @@ _NAMED_OBJECTS: Final = frozenset(
 """The OIDs of ``regproc``, ``regclass`` and the like, whose texts are names of objects, which may be renamed."""
 
 
-def _table_form(table: PublishedTable, stream: str) -> str:
+def _digest(table: PublishedTable, stream: str) -> str:
     """Return a digest of all but columns by which the rows of a table are read, and of what tells them apart."""
     key = [(column.number, column.name, column.type_oid) for column in table.key]
     leaves = [(leaf.oid, leaf.joined, leaf.key, leaf.identity) for leaf in table.leaves]
@@ -163,17 +163,17 @@ def _table_form(table: PublishedTable, stream: str) -> str:
     return md5(repr((*parts, table.types)).encode(), usedforsecurity=False).hexdigest()
 
 
-def column_forms(table: PublishedTable) -> ColumnForms:
+def columns_of(table: PublishedTable) -> ReadColumns:
     """Return what the values of a table's columns depend on."""
     numbers = [*zip(*(leaf.numbers for leaf in table.leaves), strict=True)] or [()] * len(table.columns)
     forms = (
-        ColumnForm(column.number, column.type_oid, tuple(own))
+        ReadColumn(column.number, column.type_oid, tuple(own))
         for column, own in zip(table.columns, numbers, strict=True)
     )
-    return ColumnForms(tuple(forms), table.last_column)
+    return ReadColumns(tuple(forms), table.last_column)
 
 
-def stream_form(options: LogOptions) -> str:
+def stream_terms(options: LogOptions) -> str:
     """Return what the rows of a copy depend on, of the options of a stream.
 
     "" if the stream lacks changes, those of other origins: nothing says then which rows have changed.

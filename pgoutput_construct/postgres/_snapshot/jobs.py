@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.partial_copies import ColumnForms, CopyAttempt, PartialCopy
+from pgoutput_construct.changelog._facts.partial_copies import CopyAttempt, PartialCopy, ReadColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._facts.void_rows import NO_VOID_ROWS, VoidRows
 from pgoutput_construct.changelog._notes.copy_requests import CopyRequest
@@ -42,7 +42,7 @@ class TableJob:
     """What is durable of it, for a later attempt; None for a table of one chunk, which is copied from scratch."""
     generation: int = 0
     """That of the selection when it was begun."""
-    columns: ColumnForms = field(default_factory=lambda: ColumnForms((), 0))
+    columns: ReadColumns = field(default_factory=lambda: ReadColumns((), 0))
     """The columns of its rows."""
     attempt: int | None = None
     """Its number, once the log says that it was begun."""

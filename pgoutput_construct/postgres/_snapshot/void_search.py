@@ -137,7 +137,7 @@ class VoidSearch:
         except UnsentKeyError as error:
             raise ChangedTableError(str(error)) from error
         seqs = np.sort(np.concatenate(void))
-        return rows - len(seqs), VoidRows.of(seqs)
+        return rows - len(seqs), VoidRows.from_seqs(seqs)
 
     def _note(self, keys: _Keys) -> None:
         """Remember keys that changed, or were read again; of what is found of a key the highest level counts."""
