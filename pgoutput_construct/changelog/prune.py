@@ -327,7 +327,7 @@ def needs_of(index: LogIndex) -> Iterator[_StateNeed]:
     for oid, attempt in begun_copies.items():
         seq = min(attempt.seq, unseen[attempt.seq])
         reason = f"the copy of {full_name(attempt)}, which is not complete, needs what was read of it"
-        yield _StateNeed(seq, oid, f"{reason} (pgoutput capture --snapshot goes on with it)")
+        yield _StateNeed(seq, oid, f"{reason} (pgoutput capture --snapshot resumes it)")
     for oid, (seq, name) in begun.items():
         if oid not in latest:
             yield _StateNeed(seq, oid, f"the state of {name} needs everything since its first row")

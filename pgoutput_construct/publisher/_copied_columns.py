@@ -1,6 +1,6 @@
 """The rows of a table copy that was made in several attempts, with the columns that the last one had.
 
-A copy goes on after an ALTER TABLE that does not write rows anew (``postgres/_snapshot/copy_plans``): then its earlier
+A copy resumes after an ALTER TABLE that does not rewrite rows (``postgres/_snapshot/copy_plans``): then its earlier
 rows are described with other columns. A subscriber is to get one table: the columns of the last attempt, those that it
 lacks with the value that the server has for such rows (pg_attribute.attmissingval).
 """

@@ -361,7 +361,7 @@ def test_a_replay_names_what_it_does_not_replace(log: WrittenLog, server18: Embe
 
 
 def test_rows_that_do_not_count(log: WrittenLog) -> None:
-    """A copy that was interrupted has rows that changed before it went on: they are not sent."""
+    """A copy that was interrupted has rows that changed before it was resumed: they are not sent."""
     log.copy(1, 700, ["before", "a", "again", "b", "gone"], 1000, void=[0, 2, 4])
     log.commit(700, 1100, 1110, relation(1), insert(1, "c"))
     log.publish()

@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             interrupted += _interruptions(directory)
             if not problems:
                 shutil.rmtree(directory)
-    print(f"{interrupted:,} interrupted copies went on; {bad} logs are wrong", flush=True)
+    print(f"{interrupted:,} interrupted copies were resumed; {bad} logs are wrong", flush=True)
     return 1 if bad else 0
 
 
@@ -174,7 +174,7 @@ def _copied(directory: Path) -> str:
 
 
 def _interruptions(directory: Path) -> int:
-    """Return how often a copy in a log went on, after it was interrupted."""
+    """Return how often copies in a log were resumed."""
     plans = [tuple(event.details["chunks"]) for event in events_of(ChangeLog(directory / "log").index, COPYING_TABLE)]
     return len(plans) - len({*plans})
 

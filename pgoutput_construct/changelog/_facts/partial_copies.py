@@ -8,7 +8,7 @@ count then are found by ``postgres/_snapshot/void_search``.
 
 A chunk counts as read when the log says so (``COPIED_CHUNKS``), after all of its rows: what has no such event is read
 again. The events come once the log has all that the snapshot of the attempt sees. So whatever happens to the server (a
-crash after commits that were not flushed, a promotion, a restore), what was read counts if the log may go on at all.
+crash after commits that were not flushed, a promotion, a restore), what was read counts if the log can be continued.
 And of attempts in which chunks were read, each sees all that an earlier one sees.
 """
 
@@ -87,7 +87,7 @@ class ReadColumns(NamedTuple):
         """Return whether rows that were read with these columns have what those of an attempt with later ones have.
 
         Columns that were added since, with a constant default or none, and dropped, renamed or widened ones change no
-        row: the server writes the file anew where they do (``ATRewriteTables()``). Readers know them from the catalog.
+        row: the server rewrites the file where they do (``ATRewriteTables()``). Readers know them from the catalog.
         """
         known = {column.number: column for column in self.published}
         return all(column.number > self.last_number or known.get(column.number) == column for column in later.published)
@@ -95,7 +95,7 @@ class ReadColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyPlan:
-    """What a copy is of: it goes on only while this stays the same."""
+    """What a copy is of: it can be resumed only while this stays the same."""
 
     relation_oid: int
     """The table."""
@@ -179,7 +179,7 @@ class PartialCopy:
     reads: list[tuple[int, int]] = field(default_factory=list)
     """The numbers of the chunks that were read, or brought up to date, each with the index of the attempt."""
     read_time: Timestamp = field(default_factory=lambda: Timestamp(0))
-    """When the log was last told of read chunks."""
+    """The time of the last event COPIED_CHUNKS."""
 
     def read_pages(self, attempts: int | None = None) -> ReadPages:
         """Return how much was read in the first ``attempts``; None: in all."""
@@ -243,16 +243,16 @@ def read_details(plan: CopyPlan, attempt: CopyAttempt, chunks: Sequence[int]) ->
 
 
 def partial_copies(index: SegmentIndex) -> dict[int, PartialCopy]:
-    """Return the copies that were begun, are not complete, and may go on, by the OIDs of their tables.
+    """Return the copies that were begun, are not complete, and can be resumed, by the OIDs of their tables.
 
-    A log that was begun anew has none of before, nor has one that was pruned without regard for them.
+    Copies from before an event BEGUN_ANEW are not included, nor those whose first rows were pruned.
     """
     found, lost = dict[int, PartialCopy](), set[int]()
     for event in _events(index):
         if event.name == OPTIONS_CHANGED and event.details.keys() <= _OF_THE_SERVER:
             continue
         if event.name in (BEGUN_ANEW, CREATED_SLOT, OPTIONS_CHANGED):
-            found.clear()  # the stream may lack changes, or have had another form for a time
+            found.clear()  # the stream may lack changes, or have had other options for a time
         elif event.name == COPIED_TABLE:
             found.pop(event.details["oid"], None)
         elif event.name == COPYING_TABLE:
@@ -263,7 +263,7 @@ def partial_copies(index: SegmentIndex) -> dict[int, PartialCopy]:
 
 
 _OF_THE_SERVER: Final = frozenset({"timeline", "timeline_origin", "server_version"})
-"""What differs after a promotion or an upgrade: the log goes on only if the server has what it has."""
+"""What differs after a promotion or an upgrade: the log is continued only if the server has what it has."""
 
 
 def _note(copy: PartialCopy, event: LogEvent) -> bool:

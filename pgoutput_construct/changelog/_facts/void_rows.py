@@ -1,4 +1,4 @@
-"""Rows of a table copy that do not count: a copy that was interrupted went on under a later snapshot.
+"""Rows of a table copy that do not count: a copy that was interrupted was resumed under a later snapshot.
 
 They had changed by then, were read again under it, or are of pages that were not read as a whole. Rows are stored
 between transactions, in the order in which they were read, so that those of one page or of one key range are often

@@ -50,7 +50,7 @@ LSN which transactions it contains, ``place_lsn, contained, sees_until`` (``visi
 that do not count, if it was interrupted (``void_rows``). The LSN of the event is the snapshot's."""
 
 COPYING_TABLE: Final = "copying table"
-"""A copy of a table in several chunks is begun, or goes on: ``partial_copies``. Details: ``oid, schema, table, chunks``
+"""A copy of a table in several chunks is begun, or resumed: ``partial_copies``. Details: ``oid, schema, table, chunks``
 as of COPIED_TABLE; ``chunk_pages``; ``leaves`` (of each the OID, the file, and its pages); ``in_halves`` (whether there
 are two chunks for the same pages); ``digest``, of what the rows are read by; ``requests``, the numbers of those
 that it fulfils; the snapshot of the attempt ``xmin, xmax, xip``, ``since`` (it sees what commits before this LSN) and
@@ -92,8 +92,8 @@ class VoidRowsDetails(TypedDict):
     ranges: int
     """The number of ranges of their seqs."""
     seqs: str
-    """The ranges: for each how far it begins behind the one before, and its length; as 64 bits with the lowest byte
-    first, compressed with zlib, in base64."""
+    """The ranges: for each the distance of its first seq from that of the one before, and its length; as 64 bits with
+    the lowest byte first, compressed with zlib, in base64."""
 
 
 class _CopiedTable(TypedDict):

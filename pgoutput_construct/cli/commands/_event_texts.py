@@ -41,14 +41,18 @@ class EventTexts:
         """The last states of tables and publications."""
 
     def text(self, name: str, details: _Details) -> str | None:
-        """Return an event as a sentence for people; None if it repeats what was said, as a new connection does."""
-        if self._everything or name not in {*_TEXTS, TABLE_FACTS, PUBLICATION_FACTS}:
+        """Return an event as a sentence for people; None if it repeats another one, as a new connection does."""
+        if name == COPIED_CHUNKS and not self._everything:
+            return None  # there are thousands: the progress of copies is shown
+        if self._everything or name not in {*_TEXTS, COPYING_TABLE, TABLE_FACTS, PUBLICATION_FACTS}:
             said = told(details, self._everything)
             return f"{name}{said and f': {said}'}"
         if name == TABLE_FACTS:
             return self._table(details)
         if name == PUBLICATION_FACTS:
             return self._publication(details)
+        if name == COPYING_TABLE:
+            return self._copying_table(details)
         return _TEXTS[name](details)
 
     def _table(self, details: _Details) -> str | None:
@@ -83,6 +87,13 @@ class EventTexts:
         if unsent := {_table_name(each) for each in details.get("unsent", ())}:
             parts.append(f"without the foreign or unlogged {listed(sorted(unsent))}")
         return self._text(name, title, changes, "; ".join(parts))
+
+    def _copying_table(self, details: _Details) -> str:
+        table, chunks = qualified_name(details["schema"], details["table"]), tuple(details["chunks"])
+        pages = counted(sum(leaf[2] for leaf in details["leaves"]), "page")
+        is_resumed = self._said.get(chunks) is not None
+        self._said[chunks] = table
+        return f"resumed the copy of table {table}" if is_resumed else f"began to copy table {table}, {pages}"
 
     def _text(self, about: object, title: str, changes: Sequence[str], state: str) -> str | None:
         """Return a text about a table or publication; None if it says nothing that was not said before."""
@@ -144,15 +155,6 @@ def _copied_table(details: _Details) -> str:
     return f"copied table {table}: {counted(details['rows'], 'row')}"
 
 
-def _copying_table(details: _Details) -> str:
-    pages = sum(leaf[2] for leaf in details["leaves"])
-    return f"began to copy table {qualified_name(details['schema'], details['table'])}, {counted(pages, 'page')}"
-
-
-def _copied_chunks(details: _Details) -> None:
-    return None  # there are thousands: the progress of copies is shown
-
-
 def _table_name(details: _Details) -> str:
     return qualified_name(details["schema"], details["name"])
 
@@ -163,12 +165,10 @@ def _begun_anew(details: _Details) -> str:
     return f"changes were lost ({details['reason']}){lost}: tables are complete again after their next copies"
 
 
-_TEXTS: Final[Mapping[str, Callable[[_Details], str | None]]] = {
+_TEXTS: Final[Mapping[str, Callable[[_Details], str]]] = {
     CONNECTED: _connected,
     CREATED_SLOT: _created_slot,
     OPTIONS_CHANGED: _options,
     COPIED_TABLE: _copied_table,
-    COPYING_TABLE: _copying_table,
-    COPIED_CHUNKS: _copied_chunks,
     BEGUN_ANEW: _begun_anew,
 }

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SHOWN",
-    "copies_under_way",
+    "describe_copies_in_progress",
     "describe_log",
     "describe_segments",
-    "print_copies_under_way",
+    "print_copies_in_progress",
     "print_report",
     "server_lag",
 ]
@@ -51,7 +51,7 @@ def describe_log(log: "ChangeLog") -> dict[str, Any]:
         "options": asdict(log.options),
         "tables": list(_tables(log)),
         "copies": [_copied(copy) for copy in present_copies(log.index)],
-        "copying": copies_under_way(log),
+        "copies_in_progress": describe_copies_in_progress(log),
         "lacks": [{**asdict(lack), "text": str(lack)} for lack in lacks_of(log.index)],
         "unpublished_columns": [{**asdict(each), "text": str(each)} for each in unpublished_columns(log.index)],
         "open_transactions": [_open(row) for row in log.open_transactions().to_pylist()],
@@ -140,14 +140,14 @@ def _copied(copy: "TableCopy") -> dict[str, Any]:
     return {"table": title, "oid": copy.relation_oid, "seq": copy.seq, **counts, **seen}
 
 
-def copies_under_way(log: "ChangeLog") -> list[dict[str, Any]]:
+def describe_copies_in_progress(log: "ChangeLog") -> list[dict[str, Any]]:
     """Return the copies that are not complete, as JSON values: how far they have come, as the log has it."""
     from pgoutput_construct.changelog._facts.completeness import copies_in_progress
 
-    return [_copying(log, copy) for copy in copies_in_progress(log.index).values()]
+    return [_in_progress(log, copy) for copy in copies_in_progress(log.index).values()]
 
 
-def _copying(log: "ChangeLog", copy: "PartialCopy") -> dict[str, Any]:
+def _in_progress(log: "ChangeLog", copy: "PartialCopy") -> dict[str, Any]:
     plan, rows = copy.plan, copy.plan.rows_in(log.index)
     pages, speed = copy.read_pages(), copy.pages_per_second
     return {
@@ -166,14 +166,14 @@ def _copying(log: "ChangeLog", copy: "PartialCopy") -> dict[str, Any]:
     }
 
 
-def print_copies_under_way(copies: Sequence[Mapping[str, Any]]) -> None:
+def print_copies_in_progress(copies: Sequence[Mapping[str, Any]]) -> None:
     """Print how far copies have come."""
     if copies:
         columns = (*("table", "pages read", "of", "", "from", "up to date"), "rows", "rows/s", "time left", "last read")
-        print_grid("Copies in progress", columns, map(_under_way, copies), right=columns[1:])
+        print_grid("Copies in progress", columns, map(_progress_row, copies), right=columns[1:])
 
 
-def _under_way(copy: Mapping[str, Any]) -> tuple[object, ...]:
+def _progress_row(copy: Mapping[str, Any]) -> tuple[object, ...]:
     left = "" if copy["seconds_left"] is None else f"{copy['seconds_left']:,} s"
     read = (f"{copy['pages_read']:,}", f"{copy['pages']:,}", f"{copy['percent']} %")
     since = f"{copy['continued_from_percent']} %" if copy["attempts"] > 1 else ""
@@ -236,7 +236,7 @@ def print_report(report: Mapping[str, Any], segments: Iterable[Mapping[str, Any]
     print_lines(f"  note: {each['text']}" for each in report["unpublished_columns"])
     _print_tables(report["tables"])
     _print_copies(report["copies"])
-    print_copies_under_way(report["copying"])
+    print_copies_in_progress(report["copies_in_progress"])
     _print_descriptions(report["tables"], everything)
     _print_open(report["open_transactions"])
     _print_events(report["events"], everything)

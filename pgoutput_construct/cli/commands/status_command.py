@@ -9,7 +9,11 @@ import click
 
 from pgoutput_construct.cli._options import LOG, SECONDS, command
 from pgoutput_construct.cli._printing import counted, print_grid, print_lines, sized, unix_seconds
-from pgoutput_construct.cli.commands._log_report import copies_under_way, print_copies_under_way, server_lag
+from pgoutput_construct.cli.commands._log_report import (
+    describe_copies_in_progress,
+    print_copies_in_progress,
+    server_lag,
+)
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Timestamp
 
@@ -78,7 +82,7 @@ def _log(log: "ChangeLog") -> dict[str, Any]:
         "last_commit": None if commit_time is None else str(Timestamp(commit_time)),
         "last_commit_age": None if commit_time is None else round(time.time() - unix_seconds(commit_time), 1),
         "open_transactions": len(log.open_transactions()),
-        "copying": copies_under_way(log),
+        "copies_in_progress": describe_copies_in_progress(log),
         "lacks": [str(lack) for lack in lacks_of(log.index)],
     }
 
@@ -189,7 +193,7 @@ def _notes(report: Mapping[str, Any]) -> Iterator[str]:
 
 def _show(report: Mapping[str, Any]) -> None:
     print_lines(_summary(report))
-    print_copies_under_way(report["log"]["copying"])
+    print_copies_in_progress(report["log"]["copies_in_progress"])
     if report["readers"]:
         rows = ((each["name"], each["next_seq"], f"{each['unread_rows']:,}", each["lsn"]) for each in report["readers"])
         columns = ("name", "next seq", "unread rows", "LSN")

@@ -10,7 +10,7 @@ interrupted copy that do not count. Start reading at ``copier``. Public is ``pgo
 
 Invariants: rows are appended between transactions of the stream; a copy has the rows of one snapshot, that of its last
 attempt (``changelog/_facts/partial_copies.py``); it is complete in the log only when the log has every commit before
-``sees_until``; a copy of several chunks whose snapshot was lost goes on under another one, unless ``copy_plans``
+``sees_until``; a copy of several chunks whose snapshot was lost resumes under another one, unless ``copy_plans``
 says why it cannot, and then it begins with the first row.
 
 **How a copy joins the stream.** A copy is a picture of the table under one snapshot, taken while transactions commit.

@@ -16,7 +16,7 @@ from pgoutput_construct.postgres._frames import FrameReader
 from pgoutput_construct.postgres._patience import ANSWER_SECONDS, Patience, PatientConnection, failed_result, result_of
 from pgoutput_construct.postgres._snapshot.copied_tables import Leaf, PublishedTable
 from pgoutput_construct.postgres._snapshot.jobs import Chunk, Piece
-from pgoutput_construct.postgres.connection import Connection, encode_sql
+from pgoutput_construct.postgres.connection import Connection, encode_sql, fetch_row
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.wire import Timestamp
 
@@ -44,7 +44,7 @@ class ByteRate:
     """Limits how many bytes a second are read, over all connections together."""
 
     def __init__(self, bytes_per_second: float | None) -> None:
-        """Take the limit; None: there is none."""
+        """Take the limit; None for no limit."""
         self._rate = bytes_per_second
         self._due = 0.0
         self._lock = threading.Lock()
@@ -125,10 +125,8 @@ class ChunkReader:
         if found is None or not found[0]:
             raise ChangedTableError(f"{full_name(leaf)} was rewritten")
         if chunk.xids is not None:
-            (age,) = connection.execute(encode_sql(f"SELECT age('{_normal(chunk.xids[0], 1)}'::xid)")).fetchone() or (
-                0,
-            )
-            if age < 0:
+            oldest = f"SELECT age('{_normal(chunk.xids[0], 1)}'::xid)"
+            if fetch_row(connection, oldest, doing="the age of an xid cannot be read")[0] < 0:
                 raise ChangedTableError(f"too many transactions have begun since {full_name(leaf)} was read")
         result = connection.execute(encode_sql(f"{_select_clause(table, leaf, False)} LIMIT 0")).pgresult
         assert result is not None

@@ -144,7 +144,7 @@ class PublishedTable:
 
     @property
     def key(self) -> tuple[Column, ...]:
-        """The columns by which the stream tells rows apart, which are unique and not null; none if there are none."""
+        """The columns by which the stream tells rows apart, which are unique and not null; empty for no such key."""
         return tuple(column for column in self.columns if column.is_key)
 
     @property

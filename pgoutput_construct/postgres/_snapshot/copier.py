@@ -491,7 +491,7 @@ class CopyMaker:
         requests: tuple[CopyRequest, ...] = (),
         window: CommitWindow | None = None,
     ) -> TableJob:
-        """Begin the copy of a table, divided into chunks, or go on with one that was begun.
+        """Begin the copy of a table, divided into chunks, or resume one that was begun.
 
         Without a window the snapshot is that of a new slot.
         """

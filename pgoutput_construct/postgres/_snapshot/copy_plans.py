@@ -1,6 +1,6 @@
-"""Plans of table copies: the chunks that a table is divided into, and whether a copy that was begun can go on.
+"""Plans of table copies: the chunks that a table is divided into, and whether a copy that was begun can be resumed.
 
-A copy goes on under another snapshot if its pages are still those that were read, and if the stream says which of its
+A copy resumes under another snapshot if its pages are still those that were read, and if the stream says which of its
 rows have changed since. Rows with a key are told apart by it (``void_search``). A table without one cannot be updated
 while updates are published, unless it has REPLICA IDENTITY FULL: its rows only become more. Nothing tells these apart,
 so each part of its pages has two chunks: the rows of transactions before the ``xmin`` of the snapshot, which are final,
@@ -47,7 +47,7 @@ def new_plan(
 
     Args:
         table: The table.
-        allocate: Returns the number of the first of so many chunks.
+        allocate: Takes a number of chunks, and returns the number of the first of them.
         stream: What rows depend on besides the table (``stream_terms``).
         server_version: The ``server_version_num``.
         requests: The numbers of the requests that the copy fulfils.
@@ -105,7 +105,7 @@ def _parts(table: PublishedTable, files: Sequence[LeafFile], chunk_pages: int) -
 
 
 def obstacle(copy: PartialCopy, job: TableJob, stream: str) -> str:
-    """Return why a copy that was begun cannot go on; "" if it can.
+    """Return why a copy that was begun cannot be resumed; "" if it can.
 
     Args:
         copy: The copy.
@@ -132,7 +132,7 @@ def obstacle(copy: PartialCopy, job: TableJob, stream: str) -> str:
 
 
 def _limits(table: PublishedTable, stream: str) -> str:
-    """Return why no copy of a table can go on; "" if one can."""
+    """Return why no copy of a table can be resumed; "" if it can."""
     names = ",".join(sorted(column.name for column in table.key))
     found: Mapping[str, bool] = {
         "changes of other origins are not sent": not stream,

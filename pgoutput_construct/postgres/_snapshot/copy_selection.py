@@ -111,7 +111,7 @@ class CopySelection:
         """Determine again which transactions a copy must contain: another slot, or another server, is read.
 
         Args:
-            has_gap: Whether the log lacks changes, so that no copy can go on.
+            has_gap: Whether the log lacks changes, so that no copy can be resumed.
         """
         with self._lock:
             self._after.clear()

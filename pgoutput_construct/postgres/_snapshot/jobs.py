@@ -64,10 +64,10 @@ class TableJob:
     """The number of chunks that were not appended yet."""
     event_seq: int | None = None
     """The seq of the event that the copy is complete; None before it is."""
-    _ending: threading.Lock = field(default_factory=threading.Lock, repr=False)
     window: CommitWindow | None = None
     """The commits that its snapshot may see or not; None for the snapshot of a new slot, which sees exactly what the
     slot does not send."""
+    _ending: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def size(self) -> int:

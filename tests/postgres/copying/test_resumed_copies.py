@@ -1,4 +1,4 @@
-"""Copies that were interrupted go on under later snapshots: what comes out is the table, at every completed point."""
+"""Copies that were interrupted resume under later snapshots: what comes out is the table, at every completed point."""
 
 import json
 import random
@@ -275,7 +275,7 @@ def test_what_users_see(source: Source, gate: Gate, caplog: pytest.LogCaptureFix
     _interrupt(source, gate, 20)
     source.execute("DELETE FROM a WHERE id < 5")
     done = CliRunner().invoke(cli, ["status", str(source.directory), "--json"])
-    (shown,) = json.loads(done.output)["log"]["copying"]
+    (shown,) = json.loads(done.output)["log"]["copies_in_progress"]
     assert shown["table"] == "public.a" and 20 * 2 <= shown["pages_read"] < shown["pages"] and shown["rows"] > 100
     assert shown["percent"] == 100 * shown["pages_read"] // shown["pages"] and shown["attempts"] == 1
     for command in ("status", "log"):
@@ -287,11 +287,13 @@ def test_what_users_see(source: Source, gate: Gate, caplog: pytest.LogCaptureFix
     caplog.set_level("INFO", "pgoutput_construct")
     _completed(source)
     assert f"the copy of public.a continues from {shown['percent']} %" in caplog.text
-    assert not json.loads(CliRunner().invoke(cli, ["log", str(source.directory), "--json"]).output)["copying"]
+    assert not json.loads(CliRunner().invoke(cli, ["log", str(source.directory), "--json"]).output)[
+        "copies_in_progress"
+    ]
 
 
 def test_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All connections together read so many bytes a second."""
+    """All connections together read no more than N bytes a second."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(time, "sleep", lambda seconds: now.append(now.pop() + seconds))
@@ -422,7 +424,7 @@ PARTITIONED = (
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))])
 def test_any_changes(source: Source, gate: Gate, seed: int) -> None:
-    """While the table is written to, its copy is interrupted several times, and goes on."""
+    """While the table is written to, its copy is interrupted several times, and resumed."""
     options = {"two_phase": True} if seed % 2 and source.version >= 15 else {}
     source.execute(*(PARTITIONED if seed % 3 == 0 else TABLE))
     if seed % 4 == 0:
