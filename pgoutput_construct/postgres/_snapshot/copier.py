@@ -8,6 +8,7 @@ completes a copy once the log has every commit before its ``sees_until``.
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
@@ -95,7 +96,7 @@ class Copier:
         self._reader = ChunkReader(self.pieces.put, ByteRate(rate))
         self._windows = CommitWindows()
         given = self._selection, self._reader, workers, self._stop, self._windows
-        self._maker = CopyMaker(dsn, publications, *given, self._conclude)
+        self._maker = CopyMaker(dsn, publications, *given, self._conclude, self._is_seen)
         self._appended: list[TableJob] = []
         """Copies whose rows were all appended, and that are not complete in the log yet."""
         self._complete_lsn = Lsn(0)
@@ -181,7 +182,7 @@ class Copier:
         Until the log is complete and durable up to it, nobody knows which transactions the copy contains, and no chunk
         counts as read.
         """
-        jobs = (job for job in list(self._selection.open.values()) if job.read or not job.missing)
+        jobs = (job for job in list(self._selection.open.values()) if job.read or job.is_waiting or not job.missing)
         return min((job.sees_until for job in jobs if not job.void and not self._is_seen(job)), default=None)
 
     def append_to(self, writer: LogWriter) -> None:
@@ -385,6 +386,7 @@ class Copier:
 _UNLOCKED_TRIES: Final = 2
 """How often a copy may fail because the table is altered; the next one holds a lock against ALTER TABLE throughout."""
 _MAX_TRIES: Final = 10
+_STREAM_PAUSE: Final = 0.02  # seconds
 
 
 class CopyMaker:
@@ -404,14 +406,16 @@ class CopyMaker:
         stop: StopCheck,
         windows: CommitWindows,
         meanwhile: Callable[[], None],
+        is_seen: Callable[[TableJob], bool],
     ) -> None:
         """Prepare; connections are opened when they are needed.
 
         The arguments are those of ``Copier``, though requests may say other numbers of ``workers``. ``selection`` has
         the copies in progress, ``reader`` passes on pieces, ``windows`` has the commits that a snapshot may see or not.
-        ``meanwhile`` is called again and again while rows are read.
+        ``meanwhile`` is called again and again while rows are read; ``is_seen`` returns whether the log has all commits
+        that a copy may contain.
         """
-        self._windows, self._meanwhile = windows, meanwhile
+        self._windows, self._meanwhile, self._is_seen = windows, meanwhile, is_seen
         self._dsn, self._publications, self._selection, self._reader = dsn, tuple(publications), selection, reader
         self._workers, self._stop = workers, stop
         self._connection: PatientConnection | None = None
@@ -463,6 +467,7 @@ class CopyMaker:
                 if not tables:
                     raise ChangedTableError(f"{full_name(table)} is no longer published")
                 job = self._begin(tables[0], snapshot, table.requests, window)
+                self._wait_for_stream(connection, job)
                 self._copy(connection, job)
         except BaseException as error:
             if job is not None and not job.abandon():
@@ -473,6 +478,18 @@ class CopyMaker:
             if not was_changed(error) or self._tries.get(table.oid, 0) >= _MAX_TRIES:
                 raise copying_error(error, full_name(table), connection, table.oid) from error
             self._tried(table.oid)
+
+    def _wait_for_stream(self, connection: PatientConnection, job: TableJob) -> None:
+        """Wait until what a resumed copy reads counts at once: a capture that is soon killed again would lose it.
+
+        A stream that lags needs the time itself.
+        """
+        job.is_waiting = any(chunk.was_read for chunk in job.chunks)
+        while job.is_waiting and not job.void and not self._is_seen(job):
+            connection.patience.check(float("inf"))
+            self._meanwhile()
+            time.sleep(_STREAM_PAUSE)
+        job.is_waiting = False
 
     def _copy(self, connection: PatientConnection, job: TableJob) -> None:
         workers = max((request.workers or self._workers for request in job.requests), default=self._workers)

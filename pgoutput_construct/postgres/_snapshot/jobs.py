@@ -46,6 +46,8 @@ class TableJob:
     """The columns of its rows."""
     attempt: int | None = None
     """Its number, once the log says that it was begun."""
+    is_waiting: bool = False
+    """Whether it waits for the stream before its first chunk is read."""
     read: list[int] = field(default_factory=list)
     """The chunks that were read to their ends, and that the log does not say so of."""
     last_seq: int = -1
