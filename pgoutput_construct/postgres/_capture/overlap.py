@@ -23,7 +23,8 @@ the log's last transaction (the witness), not at the slot's LSN; only the witnes
 - The server sends the same transactions again only under the same publications and options. The comparison does not
   reach back before their last change, a gap of the log (``BEGUN_ANEW``), or the start of a pruned log.
 - A streamed transaction without committed rows may be sent or not: either is consistent, and proves nothing. The
-  witness is the last transaction that is sure to come.
+  witness is the last transaction that is sure to come. One that is sent only the second time is appended to the log
+  after transactions that committed later; it has no row whose order would matter.
 - Nor is anything proved by a transaction that was running while a publication was altered. pgoutput caches what it
   publishes of a table (``RelationSyncCache``) as the first decoded transaction saw it, and decodes by it transactions
   that began earlier and ended later. A stream that begins in between decodes another transaction first.
@@ -267,9 +268,10 @@ class _BackwardScan:
                     break
                 if row["outcome"] == ABORTED:
                     continue
-                if row["end_lsn"] <= self.start_lsn:
+                if row["end_lsn"] > self.start_lsn:
+                    yield row
+                elif self.is_resent(row):  # all before it ended earlier
                     return
-                yield row
             if begun >= 0:
                 break
         is_pruned = bool(self._listing[0].first_seq) and begun < 0
