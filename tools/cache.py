@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FOLDER", "fetching"]
+__all__ = ["FOLDER", "FOR_SERVERS", "fetching"]
 
 _CACHES: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 FOLDER: Final = Path(os.environ.get("PGOUTPUT_ENVIRONMENTS") or _CACHES / "pgoutput_construct")
 """Where it is."""
+
+FOR_SERVERS: Final = FOLDER if os.geteuid() else Path("/var/cache/pgoutput_construct")
+"""Where servers are: they do not run as root, and their user cannot enter root's home."""
 
 
 @contextmanager

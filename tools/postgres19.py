@@ -15,15 +15,14 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tools.cache import FOLDER, fetching
+from tools.cache import FOR_SERVERS, fetching
 
 __all__ = ["PROGRAMS", "RELEASE", "missing_postgres19"]
 
 RELEASE: Final = 19
 """The major version."""
 
-# The server does not run as root, and its user cannot enter root's home.
-_FOLDER: Final = (FOLDER if os.geteuid() else Path("/var/cache/pgoutput_construct")) / f"postgresql-{RELEASE}"
+_FOLDER: Final = FOR_SERVERS / f"postgresql-{RELEASE}"
 _PROGRAMS: Final = Path("usr", "lib", "postgresql", str(RELEASE), "bin")
 PROGRAMS: Final = _FOLDER / _PROGRAMS
 """Where its programs are."""

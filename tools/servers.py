@@ -1,7 +1,7 @@
 """The PostgreSQL servers that tests and tools start: each release by its major version, wherever its programs are from.
 
-16 and 18 are carried by the embedded distribution, 19 is unpacked by ``python -m tools.postgres19``, 15 is Debian's
-package ``postgresql-15``, where it is installed.
+16 and 18 are carried by the embedded distribution, 19 is unpacked by ``python -m tools.postgres19``, the others by
+``python -m tools.earlier_servers``.
 """
 
 from collections.abc import Mapping
@@ -9,33 +9,25 @@ from pathlib import Path
 from typing import Final
 
 from pgoutput_construct.demo.embedded_server import VERSIONS, EmbeddedServer, ServerError
-from tools import postgres19
+from tools import earlier_servers, postgres19
 
-__all__ = ["INSTALLED", "PROGRAMS", "RELEASES", "SERVERS", "missing_server", "open_server"]
-
-INSTALLED: Final = 15
-"""The release that is installed as a package."""
+__all__ = ["PROGRAMS", "RELEASES", "SERVERS", "missing_server", "open_server"]
 
 SERVERS: Final = (*VERSIONS, postgres19.RELEASE)
-"""The releases that tests run on: they can be had wherever Debian's packages can."""
+"""The releases that most tests run on."""
 
-RELEASES: Final = (INSTALLED, *SERVERS)
-"""All of them."""
-
-PROGRAMS: Final[Mapping[int, Path]] = {
-    INSTALLED: Path(f"/usr/lib/postgresql/{INSTALLED}/bin"),
-    postgres19.RELEASE: postgres19.PROGRAMS,
-}
+PROGRAMS: Final[Mapping[int, Path]] = {**earlier_servers.PROGRAMS, postgres19.RELEASE: postgres19.PROGRAMS}
 """The directories of the programs of releases that the embedded distribution does not carry."""
+
+RELEASES: Final = tuple(sorted({*SERVERS, *PROGRAMS}))
+"""All of them."""
 
 
 def missing_server(version: int) -> str:
     """Return what to do if a release cannot be started on this machine; empty if it can."""
     if version == postgres19.RELEASE:
         return postgres19.missing_postgres19()
-    if version == INSTALLED and not PROGRAMS[INSTALLED].is_dir():
-        return f"no PostgreSQL {INSTALLED}: apt-get install postgresql-{INSTALLED}"
-    return ""
+    return earlier_servers.missing_earlier_server(version) if version in earlier_servers.PROGRAMS else ""
 
 
 def open_server(

@@ -47,9 +47,10 @@ DOCUMENTATION: Final = ("tools/docs",)
 
 FETCHES: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "tests on PostgreSQL 19 will be skipped": [["tools.postgres19"]],
-    "tests of Delta Lake, Iceberg, S3, or a REST catalog will be skipped": [
+    "tests of Delta Lake, Iceberg, S3, a REST catalog, or earlier releases of PostgreSQL will be skipped": [
         ["tools.jars"],
-        ["tools.rest_catalog"],  # both run Ivy
+        ["tools.rest_catalog"],  # all of these run Ivy
+        ["tools.earlier_servers"],
     ],
     "tests with other versions of PySpark, or other readers of tables, will be skipped": [["tools.environments"]],
     "tests of Kaitai Struct will be skipped": [["tools.kaitai"]],

@@ -11,7 +11,7 @@ from tools.servers import missing_server, open_server
 
 @pytest.fixture(scope="session")
 def attacked15() -> Iterator[EmbeddedServer]:
-    """A PostgreSQL 15 that is stopped without warning, where Debian's package is installed."""
+    """A PostgreSQL 15 that is stopped without warning, where it was fetched."""
     if problem := missing_server(15):
         pytest.skip(problem)
     with open_server(15, SERVER_SETTINGS) as server:

@@ -14,7 +14,7 @@ __all__ = ["publisher", "server15", "subscribing"]
 
 @pytest.fixture(scope="session")
 def server15() -> Iterator[EmbeddedServer]:
-    """A PostgreSQL 15 for the whole run, where Debian's package is installed."""
+    """A PostgreSQL 15 for the whole run, where it was fetched."""
     if problem := missing_server(15):
         pytest.skip(problem)
     with open_server(15, SERVER_SETTINGS) as server:

@@ -25,15 +25,18 @@ from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.forensics import blame
 from pgoutput_construct.postgres import SegmentLimits, drop_slot
-from pgoutput_construct.postgres._patience import Patience, Stopped
+from pgoutput_construct.postgres._patience import Patience, PatientConnection, Stopped
 from pgoutput_construct.postgres._snapshot import chunks, copier, copy_plans, copy_selection
 from pgoutput_construct.postgres._snapshot.chunks import ChunkReader
+from pgoutput_construct.postgres._snapshot.copier import CopyMaker
+from pgoutput_construct.postgres._snapshot.jobs import TableJob
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.wire import Insert, Lsn
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
 from tests.spark.source.test_batch import read
 from tools.background import in_background
+from tools.servers import PROGRAMS, SERVERS, missing_server, open_server
 
 pytestmark = pytest.mark.server
 
@@ -269,7 +272,9 @@ def test_rows_without_a_key(source: Source, gate: Gate, monkeypatch: pytest.Monk
     assert copy.rows == ROWS - ROWS // 4 + 150 and 0 < copy.void.rows < 200
 
 
-def test_what_users_see(source: Source, gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_users_see(
+    source: Source, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """How far a copy has come, what it continues from, and that a prune retains what was read."""
     source.execute(*TABLE)
     _interrupt(source, gate, 20)
@@ -285,7 +290,16 @@ def test_what_users_see(source: Source, gate: Gate, caplog: pytest.LogCaptureFix
     planned = prune(source.directory, Lsn(2**62), dry_run=True)
     assert any("the copy of public.a, which is not complete" in hold for hold in planned.holds)
     caplog.set_level("INFO", "pgoutput_construct")
+    counts, copy = list[bool](), CopyMaker._copy
+
+    def watched(self: CopyMaker, connection: PatientConnection, job: TableJob) -> None:
+        counts.append(self._is_seen(job))
+        copy(self, connection, job)
+
+    monkeypatch.setattr(CopyMaker, "_copy", watched)
+    source.execute("UPDATE a SET v = 1 WHERE id = 1000")
     _completed(source)
+    assert counts == [True]  # what a resumed copy reads counts at once
     assert f"the copy of public.a continues from {shown['percent']} %" in caplog.text
     assert not json.loads(CliRunner().invoke(cli, ["log", str(source.directory), "--json"]).output)[
         "copies_in_progress"
@@ -352,6 +366,22 @@ def test_two_tables(source: Source, gate: Gate) -> None:
     one, other = copies_of(source.log().index)
     assert ({one.name, other.name} == {"a", "b"} and one.last_chunk < other.first_chunk) or one.name == "b"
     source.check({"a": "id v big", "b": "id v big"})
+
+
+@pytest.mark.long
+def test_a_table_that_is_inherited_from(source: Source, gate: Gate) -> None:
+    """Each of both has the rows of its own file."""
+    source.execute(*TABLE[:-1], "CREATE TABLE b (more int, PRIMARY KEY (id)) INHERITS (a)")
+    source.execute("INSERT INTO b SELECT id + 5000, v, big, 7 FROM a", "ALTER PUBLICATION p ADD TABLE a")
+    _interrupt(source, gate, 8)
+    source.execute("UPDATE a SET v = 1 WHERE id % 1000 < 20", "DELETE FROM a WHERE id % 1000 BETWEEN 50 AND 60")
+    source.execute("INSERT INTO b SELECT id + 5000, v, big, 8 FROM ONLY a WHERE id = 1 ON CONFLICT DO NOTHING")
+    source.capture(limits=BRIEF)
+    source.check({"a": "id v big", "b": "id v big more"}, {"a": "tableoid = 'public.a'::regclass"})
+    assert {copy.name: bool(copy.void.rows) for copy in copies_of(source.log().index)} in (
+        {"a": True, "b": False},
+        {"a": False, "b": True},
+    )
 
 
 @contextmanager
@@ -461,6 +491,30 @@ def test_a_server_that_crashes(own_server: EmbeddedServer, gate: Gate, tmp_path:
         with own_server.connect() as admin:
             drop_slot(admin, f"slot_{source.dbname}", missing_ok=True)
             admin.execute(f"DROP DATABASE {source.dbname} WITH (FORCE)".encode())
+
+
+@pytest.fixture(params=sorted(PROGRAMS.keys() - {*SERVERS}), ids="pg{}".format)
+def earlier_source(request: pytest.FixtureRequest, tmp_path: Path, small_pieces: None) -> Iterator[Source]:
+    """A database of a server of an earlier release."""
+    if problem := missing_server(request.param):
+        pytest.skip(problem)
+    with open_server(request.param, {"autovacuum": "off"}) as server:
+        source = Source(server, "postgres", tmp_path / "log")
+        source.execute("CREATE PUBLICATION p WITH (publish_via_partition_root = true)")
+        yield source
+
+
+@pytest.mark.long
+def test_earlier_releases(earlier_source: Source, gate: Gate) -> None:
+    """They resume copies, too; PostgreSQL 13, which reads no range of pages, where partitions end."""
+    is_whole = earlier_source.version < 14
+    earlier_source.execute(*(PARTITIONED if is_whole else TABLE))
+    _interrupt(earlier_source, gate, 1 if is_whole else 20)
+    earlier_source.execute("UPDATE a SET v = 1 WHERE id < 20", "DELETE FROM a WHERE id BETWEEN 100 AND 120")
+    earlier_source.execute("INSERT INTO a VALUES (20000, 1, 'new')")
+    copy = _completed(earlier_source)
+    assert _attempts(earlier_source) == 2 and copy.rows == ROWS - 21 + 1
+    assert 0 < copy.void.rows < ROWS / 5
 
 
 @pytest.fixture
