@@ -21,7 +21,7 @@ from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.postgres._capture.gaps import LogGapError
-from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap
+from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap, sends_same_transactions
 from pgoutput_construct.postgres._capture.transaction_tracker import TransactionTracker
 from tests.changelog.blocks import block_of
 from tests.publisher.logs import WrittenLog, insert, relation
@@ -308,6 +308,33 @@ def test_what_is_sent_only_later(logs: Iterator[_Log]) -> None:
     log.told.append(between + 4)
     overlap = log.overlap(between + 4)
     assert overlap is not None and {*overlap.known} == {last}
+
+
+def test_a_slot_that_the_capture_did_not_confirm(logs: Iterator[_Log]) -> None:
+    """It is refused if no later transaction can be compared; the end of a segment is as good as a confirmation."""
+    log = next(logs)
+    assert log.overlap(int(_BEGUN) - 10) is None  # the log has nothing yet
+    wal = _Wal().with_records([("plain", 0), ("message", 8), ("plain", 8), ("message", 8)])
+    log.capture(wal, int(_BEGUN), cuts=[0.9], sends=lambda: True)
+    last, end = wal.records[2].end, wal.end
+    log.told.remove(last)
+    assert log.overlap(end) is None
+    overlap = log.overlap(last)
+    assert overlap is not None and overlap.witness is None
+    overlap = log.overlap(last - 4)
+    assert overlap is not None and overlap.witness == last
+    for slot in (last + 4, end + 4):
+        with pytest.raises(LogGapError, match="never confirmed") as caught:
+            log.overlap(slot)
+        assert caught.value.void_after == slot
+
+
+def test_servers_send_the_same_under_the_same_options() -> None:
+    """The order of publications does not matter; another publication or another option does."""
+    one = replace(_OPTIONS, publications=("p", "q"))
+    assert sends_same_transactions(one, replace(one, publications=("q", "p")))
+    assert not sends_same_transactions(one, replace(one, publications=("p",)))
+    assert not sends_same_transactions(one, replace(one, messages=not one.messages))
 
 
 @given(st.data(), st.lists(STEPS, min_size=2, max_size=4), st.booleans())
