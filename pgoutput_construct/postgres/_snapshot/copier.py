@@ -467,7 +467,6 @@ class CopyMaker:
                 if not tables:
                     raise ChangedTableError(f"{full_name(table)} is no longer published")
                 job = self._begin(tables[0], snapshot, table.requests, window)
-                self._wait_for_stream(connection, job)
                 self._copy(connection, job)
         except BaseException as error:
             if job is not None and not job.abandon():
@@ -484,7 +483,7 @@ class CopyMaker:
 
         A stream that lags needs the time itself.
         """
-        job.is_waiting = any(chunk.was_read for chunk in job.chunks)
+        job.is_waiting = True
         while job.is_waiting and not job.void and not self._is_seen(job):
             connection.patience.check(float("inf"))
             self._meanwhile()
@@ -493,8 +492,13 @@ class CopyMaker:
 
     def _copy(self, connection: PatientConnection, job: TableJob) -> None:
         workers = max((request.workers or self._workers for request in job.requests), default=self._workers)
-        if min(len(job.chunks), workers) > 1 and self._tries.get(job.table.oid, 0) < _UNLOCKED_TRIES:
-            self._run([job], export_snapshot(connection), workers)
+        is_resumed = any(chunk.was_read for chunk in job.chunks)
+        is_shared = is_resumed or min(len(job.chunks), workers) > 1
+        if is_shared and self._tries.get(job.table.oid, 0) < _UNLOCKED_TRIES:
+            exported = export_snapshot(connection)  # this releases the lock: a stream may lag for long
+            if is_resumed:
+                self._wait_for_stream(connection, job)
+            self._run([job], exported, workers)
         else:
             for chunk in job.chunks:
                 if not job.void:

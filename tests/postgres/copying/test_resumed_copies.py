@@ -290,16 +290,23 @@ def test_what_users_see(
     planned = prune(source.directory, Lsn(2**62), dry_run=True)
     assert any("the copy of public.a, which is not complete" in hold for hold in planned.holds)
     caplog.set_level("INFO", "pgoutput_construct")
-    counts, copy = list[bool](), CopyMaker._copy
+    counts, locks, run, wait = list[bool](), list[int](), CopyMaker._run, CopyMaker._wait_for_stream
 
-    def watched(self: CopyMaker, connection: PatientConnection, job: TableJob) -> None:
-        counts.append(self._is_seen(job))
-        copy(self, connection, job)
+    def watched_run(self: CopyMaker, jobs: list[TableJob], snapshot: str, count: int) -> None:
+        counts.extend(self._is_seen(job) for job in jobs)
+        run(self, jobs, snapshot, count)
 
-    monkeypatch.setattr(CopyMaker, "_copy", watched)
+    def watched_wait(self: CopyMaker, connection: PatientConnection, job: TableJob) -> None:
+        with source.connect() as other:
+            locks.extend(*other.execute("SELECT count(*) FROM pg_locks WHERE relation = 'a'::regclass").fetchall())
+        wait(self, connection, job)
+
+    monkeypatch.setattr(CopyMaker, "_run", watched_run)
+    monkeypatch.setattr(CopyMaker, "_wait_for_stream", watched_wait)
     source.execute("UPDATE a SET v = 1 WHERE id = 1000")
     _completed(source)
     assert counts == [True]  # what a resumed copy reads counts at once
+    assert locks == [0]  # meanwhile nobody waits for it who alters the table
     assert f"the copy of public.a continues from {shown['percent']} %" in caplog.text
     assert not json.loads(CliRunner().invoke(cli, ["log", str(source.directory), "--json"]).output)[
         "copies_in_progress"
