@@ -1,6 +1,7 @@
 """A server that continues sends what the log has; one that was reset does not: in histories that are drawn."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -13,10 +14,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
+from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Position
 from pgoutput_construct.changelog._index.listing import list_log
 from pgoutput_construct.changelog._notes.confirmation_note import note_after
-from pgoutput_construct.changelog._segment.events import CONNECTED, PUBLICATION_FACTS
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CONNECTED, PUBLICATION_FACTS
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.prune import prune
@@ -122,12 +124,12 @@ def _streams(xid: int, parts: Sequence[int]) -> Iterator[pgo.PgoutputMessage]:
 class _Capture:
     """A connection that writes what it receives into a log, as a capture does."""
 
-    def __init__(self, directory: Path, start: int, overlap: Overlap | None) -> None:
+    def __init__(self, directory: Path, options: LogOptions, start: int, overlap: Overlap | None) -> None:
         self.writer = LogWriter(LocalStore(directory, durable=False))
-        self.writer.use(_OPTIONS)
+        self.writer.use(options)
         position = Position(_BEGUN) if self.writer.durable_seq < 0 else self.writer.position
         self.tracker = TransactionTracker(position, overlap)
-        self._session = pgo.Session(_OPTIONS.proto_version, _OPTIONS.streaming)
+        self._session = pgo.Session(options.proto_version, options.streaming)
         self.writer.append_event(CONNECTED, pgo.Lsn(start))
 
     def take(self, message: pgo.PgoutputMessage) -> None:
@@ -159,6 +161,8 @@ class _Log:
     told: list[int] = field(default_factory=lambda: [int(_BEGUN)])
     pruned: list[int] = field(default_factory=list)
     """The end LSNs of committed transactions."""
+    options: LogOptions = _OPTIONS
+    """Those of its captures from now on."""
 
     def capture(
         self,
@@ -182,7 +186,7 @@ class _Log:
         overlap = self.overlap(slot)
         start = slot if overlap is None else int(overlap.start_lsn)
         assert start >= slot
-        capture = _Capture(self.directory, start, overlap)
+        capture = _Capture(self.directory, self.options, start, overlap)
         sent = [
             (message, record.end if message is record.messages[-1] else 0)
             for record in wal.records
@@ -211,6 +215,15 @@ class _Log:
         shares, choose = st.floats(0, 1), lambda: data.draw(st.booleans())
         part = 1.0 if is_whole else data.draw(shares)
         self.capture(wal, slot, part, data.draw(st.lists(shares, max_size=3)), choose, choose)
+
+    def restart(self, lsn: int) -> None:
+        """Begin it again after a gap, at an LSN: the slot lost what is between."""
+        with closing(LogWriter(LocalStore(self.directory, durable=False))) as writer:
+            writer.use(self.options)
+            writer.append_fact(BEGUN_ANEW, pgo.Lsn(lsn), reason="lost", snapshot=[1, 1, []], void_after=None)
+            writer.restart_at(Position(pgo.Lsn(lsn)))
+            writer.publish(writer.position)
+        self.told.append(lsn)
 
     def prune(self, before: int) -> None:
         """Remove what ended before an LSN, as far as whole segments have nothing else."""
@@ -256,6 +269,7 @@ def test_what_comes_last(logs: Iterator[_Log], kind: str, is_sent: bool) -> None
     overlap, had = log.overlap(int(_BEGUN)), log.committed()
     witness = wal.records[-1] if wal.records[-1].is_certain else before.records[-1]
     assert overlap is not None and overlap.witness == witness.end
+    assert {known.xid for known in overlap.known.values()} <= overlap.streams
     with pytest.raises(LogGapError, match="the log has transaction"):
         overlap.advance(pgo.Lsn(witness.end))
     wal = wal.with_record("plain", 0)
@@ -329,6 +343,50 @@ def test_a_slot_that_the_capture_did_not_confirm(logs: Iterator[_Log]) -> None:
         assert caught.value.void_after == slot
 
 
+def test_other_options_end_the_comparison(logs: Iterator[_Log]) -> None:
+    """Under others the server sends other transactions: nothing is compared that was captured before they changed."""
+    log, wal = next(logs), _Wal().with_records([("plain", 0), ("plain", 8)])
+    log.capture(wal, int(_BEGUN), cuts=[0.5])
+    log.options = replace(_OPTIONS, publications=("another",))
+    log.capture(wal.with_record("streams of which nothing is left", 8), wal.end, sends=lambda: True)
+    overlap = log.overlap(int(_BEGUN))
+    assert overlap is not None and overlap.witness is None
+    assert overlap.start_lsn == wal.end and {*overlap.known} == {wal.end + 18}
+
+
+@pytest.mark.parametrize("is_cut", [True, False], ids=["segments", "one segment"])
+def test_a_gap_ends_the_comparison(logs: Iterator[_Log], is_cut: bool) -> None:
+    """Nothing before the LSN at which the log begins again is compared, and no slot there has to be a confirmed one."""
+    log, before = next(logs), _Wal().with_record("plain", 0)
+    log.capture(before, int(_BEGUN))
+    wal = replace(before, end=before.end + 100)
+    log.restart(wal.end)
+    began = wal.end
+    wal = wal.with_records(2 * [("streams of which nothing is left", 8)])
+    log.capture(wal, began, cuts=[0.5] if is_cut else [], sends=lambda: True)
+    ends = {record.end for record in wal.records[1:]}
+    for slot in (int(_BEGUN), before.end + 4, began):
+        overlap = log.overlap(slot)
+        assert overlap is not None and overlap.witness is None
+        assert overlap.start_lsn == began and {*overlap.known} == ends
+    with pytest.raises(LogGapError, match="never confirmed"):
+        log.overlap(began + 4)
+
+
+def test_a_prune_ends_the_comparison(logs: Iterator[_Log]) -> None:
+    """The same is true of the LSN before which a log was pruned."""
+    log, wal = next(logs), _Wal().with_records([("plain", 0), ("plain", 8)])
+    log.capture(wal, int(_BEGUN), cuts=[0.5])
+    whole = wal.with_records(2 * [("streams of which nothing is left", 8)])
+    log.capture(whole, wal.end, cuts=[0.5], sends=lambda: True)
+    log.prune(whole.records[2].end)
+    pruned = read_pruned(open_store(log.directory)).lsn
+    assert log.pruned and pruned > wal.records[0].end
+    overlap = log.overlap(int(_BEGUN) + 4)
+    assert overlap is not None and overlap.witness is None
+    assert overlap.start_lsn == pruned and {*overlap.known} == {whole.end}
+
+
 def test_servers_send_the_same_under_the_same_options() -> None:
     """The order of publications does not matter; another publication or another option does."""
     one = replace(_OPTIONS, publications=("p", "q"))
@@ -378,7 +436,7 @@ def test_a_server_that_was_reset(
     assume(lost[-1] not in reset.records and (has_time or difference != "other times"))
     overlap, before = log.overlap(slot), log.committed()
     assert overlap is not None
-    capture = _Capture(log.directory, overlap.start_lsn, overlap)
+    capture = _Capture(log.directory, log.options, overlap.start_lsn, overlap)
     for record in reset.with_records([("message", int(complete)), *later]).records:
         for message in record.messages if record.lsn >= overlap.start_lsn else ():
             capture.take(message)
