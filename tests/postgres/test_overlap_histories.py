@@ -1,7 +1,7 @@
 """A server that continues sends what the log has; one that was reset does not: in histories that are drawn."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -308,6 +308,34 @@ def test_an_altered_publication(tmp_path: Path, xip: int, end: int, differs: boo
         else:
             with pytest.raises(LogGapError, match="710"):
                 compare()
+
+
+_TABLE = {"oid": 1, "schema": "public", "name": "t1", "member": 1}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "differs"),
+    [
+        ({"tables": []}, {"tables": [_TABLE]}, True),
+        ({"all_tables": True, "tables": []}, {"all_tables": True, "tables": [_TABLE]}, False),
+        ({"all_tables": True}, {"all_tables": True, "excluded": [2]}, True),
+        ({"operations": ["insert"]}, {"operations": ["insert"]}, False),
+    ],
+    ids=["another table", "a new table of all", "an excluded table", "nothing"],
+)
+def test_what_counts_as_an_altered_publication(tmp_path: Path, first: Any, second: Any, differs: bool) -> None:
+    """Its options, its tables, and which tables FOR ALL TABLES excludes; not that there is one more of all tables."""
+    log = WrittenLog(tmp_path)
+    for lsn, details in ((1000, first), (1020, second)):
+        facts = {"publication": "pub", "snapshot": [710, 800, [710]], **details}
+        log.writer.append_fact(PUBLICATION_FACTS, pgo.Lsn(lsn), **facts, since=0, unchanged=0)
+    log.commit(710, 1025, 1030, relation(1), insert(1, "a"))
+    log.publish()
+    opened = ChangeLog(log.directory)
+    found = find_overlap(opened.store, pgo.Lsn(900), opened.segments[-1].position, note_after(_BEGUN, 0, None))
+    assert found is not None
+    with nullcontext() if differs else pytest.raises(LogGapError, match="710"):
+        found.advance(pgo.Lsn(1031))
 
 
 def test_what_is_sent_only_later(logs: Iterator[_Log]) -> None:
