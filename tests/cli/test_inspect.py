@@ -70,7 +70,7 @@ def test_samples(run: Run, name: str) -> None:
     result = run("inspect", "--all", data.hex(), *_options(options))
     assert (result.exit_code, result.stderr) == (0, "")
     assert _bytes(result) == data
-    found = trace(data, *options)
+    found = trace(data, **options._asdict())
     for span in found.spans:
         described = found.fields[span.key]
         assert (

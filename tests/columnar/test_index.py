@@ -55,7 +55,7 @@ def test_every_cut_and_extension_is_flagged(name: str) -> None:
     assert np.flatnonzero(index.valid).tolist() == [len(data)]
     for row in index.malformed().tolist():
         with pytest.raises(pgo.DecodeError) as caught:
-            pgo.parse(payloads[row], *options)
+            pgo.parse(payloads[row], **options._asdict())
         assert str(index.error(row)) == str(caught.value)
 
 
@@ -68,7 +68,7 @@ def test_kernels_accept_what_parse_accepts(options: ParseOptions, payloads: list
     rows = index.messages().to_pylist()
     for row, payload in enumerate(payloads):
         try:
-            expected = header(pgo.parse(payload, *options))
+            expected = header(pgo.parse(payload, **options._asdict()))
         except pgo.DecodeError as error:
             assert not index.valid[row]
             assert str(index.error(row)) == str(error)

@@ -54,7 +54,7 @@ def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str) -
         return type(message)(message.xid, message.options ^ 1, message.relation_oids), end
 
     monkeypatch.setattr(bulk, "BATCH", 2000)
-    monkeypatch.setattr("tools.fuzz.compare.engine", lambda *options: _Faulty(faulty, options))
+    monkeypatch.setattr("tools.fuzz.compare.engine", lambda **options: _Faulty(faulty, options))
     report = bulk.run(2000, 0)
     assert report.problems and all(": 54" in problem for problem in report.problems)
 
@@ -62,8 +62,8 @@ def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str) -
 class _Faulty:
     """An engine whose reader of Truncate is another."""
 
-    def __init__(self, faulty: Any, given: tuple[Any, ...]) -> None:
-        found = engine(*given)
+    def __init__(self, faulty: Any, given: dict[str, Any]) -> None:
+        found = engine(**given)
         self.options = found.options
 
         def read(data: bytes, at: int, size: int) -> Any:

@@ -111,7 +111,7 @@ def test_every_message_under_all_options_and_states() -> None:
         (cls.__name__, tuple(given._asdict().items()))
         for given in combinations()
         for cls, steps in TRANSITIONS.items()
-        if options(*given).refusal(cls) is None
+        if options(**given._asdict()).refusal(cls) is None
         and given.proto_version >= SINCE.get(cls, 0)
         and any(("in_stream" in STATES[state]) == given.in_stream for state in steps)
     }

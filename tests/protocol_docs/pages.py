@@ -1,5 +1,6 @@
 """The documents of these tests: pages of ours in the structure of PostgreSQL's, and the command run on them."""
 
+import shutil
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,7 @@ def spec_until(pg: int, folder: Path) -> Path:
     A made-up PostgreSQL 20 is then new to them, whatever the real one brought.
     """
     folder.mkdir(exist_ok=True)
-    for path in SPEC.iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(SPEC, folder, ignore=shutil.ignore_patterns("dist", "target", "node_modules"), dirs_exist_ok=True)
     for name in SPECS:
         (folder / name).write_text(_text_until(pg, name), "utf-8")
     return folder

@@ -103,7 +103,7 @@ def check_new_message() -> None:
 def check_strategies(pair: Any) -> None:
     """Whatever the strategies make, under any options, is parsed, built again, and carried by JSON."""
     options, data = pair
-    both_ways(pgo.parse(data, *options), data, **options._asdict())
+    both_ways(pgo.parse(data, **options._asdict()), data, **options._asdict())
 
 
 def check_new_strategies() -> None:

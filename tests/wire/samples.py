@@ -34,10 +34,10 @@ __all__ = ["SAMPLES", "Sample"]
 Sample = tuple[ParseOptions, bytes, PgoutputMessage]
 
 PLAIN = ParseOptions()
-STREAM = ParseOptions(2, "on", in_stream=True)
-OUTSIDE = ParseOptions(2, "on")
-TWO_PHASE = ParseOptions(3, "on")
-PARALLEL = ParseOptions(4, "parallel")
+STREAM = ParseOptions(proto_version=2, streaming="on", in_stream=True)
+OUTSIDE = ParseOptions(proto_version=2, streaming="on")
+TWO_PHASE = ParseOptions(proto_version=3, streaming="on")
+PARALLEL = ParseOptions(proto_version=4, streaming="parallel")
 
 LSN = "00000016 b374d848"
 NEXT = "00000016 b374d878"

@@ -29,14 +29,14 @@ def outcome(call: Callable[[], Any]) -> str:
 
 def both_parse(data: bytes, options: ParseOptions) -> tuple[str, str]:
     """Return the outcomes of the fast engine and of the reference."""
-    parameters = checked(*options).parameters()
+    parameters = checked(**options._asdict()).parameters()
     fast = outcome(lambda: read_whole(codec.READERS, data, tuple(parameters.values())))
     return fast, outcome(lambda: MESSAGES.parse(data, parameters))
 
 
 def both_build(message: Any, options: ParseOptions) -> tuple[str, str]:
     """Return the outcomes of the fast engine and of the reference."""
-    parameters = checked(*options).parameters()
+    parameters = checked(**options._asdict()).parameters()
     fast = outcome(lambda: codec.BUILDERS[type(message)](message, *parameters.values()))
     return fast, outcome(lambda: MESSAGES.build(message, parameters))
 

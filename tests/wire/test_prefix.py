@@ -16,8 +16,8 @@ from pgoutput_construct.wire.reference import IncompleteError
 def test_whatever_is_around(pair: Any, before: bytes, after: bytes) -> None:
     """The message and its size do not depend on the bytes around it."""
     options, payload = pair
-    message, size = parse_prefix(before + payload + after, len(before), *options)
-    assert (message, size) == (parse(payload, *options), len(payload))
+    message, size = parse_prefix(before + payload + after, len(before), **options._asdict())
+    assert (message, size) == (parse(payload, **options._asdict()), len(payload))
 
 
 @pytest.mark.slow
@@ -27,7 +27,7 @@ def test_every_cut_is_incomplete(pair: Any, data: Any) -> None:
     options, payload = pair
     cut = data.draw(st.integers(0, len(payload) - 1))
     with pytest.raises(IncompleteError) as caught:
-        parse_prefix(b"\n" + payload[:cut], 1, *options)
+        parse_prefix(b"\n" + payload[:cut], 1, **options._asdict())
     assert caught.value.offset is not None and 0 <= caught.value.offset <= cut
 
 

@@ -18,8 +18,8 @@ def test_samples_have_every_kind() -> None:
 def test_sample_parses_and_builds(engine: Engine, name: str) -> None:
     """The object and the bytes written by hand are each other's."""
     options, data, message = SAMPLES[name]
-    assert engine.parse(data, *options) == message
-    assert engine.build(message, *options) == data
+    assert engine.parse(data, **options._asdict()) == message
+    assert engine.build(message, **options._asdict()) == data
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -28,7 +28,7 @@ def test_every_truncation_is_refused(engine: Engine, name: str) -> None:
     options, data, _ = SAMPLES[name]
     for size in range(len(data)):
         with pytest.raises(pgo.DecodeError) as caught:
-            engine.parse(data[:size], *options)
+            engine.parse(data[:size], **options._asdict())
         assert caught.value.offset is not None
         assert caught.value.offset <= size
 
@@ -38,7 +38,7 @@ def test_every_trailing_byte_is_refused(engine: Engine, name: str) -> None:
     """A byte too many is a DecodeError at the end of the message."""
     options, data, _ = SAMPLES[name]
     with pytest.raises(pgo.DecodeError, match="1 byte follows") as caught:
-        engine.parse(data + b"\0", *options)
+        engine.parse(data + b"\0", **options._asdict())
     assert caught.value.offset == len(data)
 
 
@@ -99,7 +99,7 @@ def test_damage_is_named_with_path_and_offset(engine: Engine, case: str) -> None
     sample, hexadecimal, path, offset = DAMAGED[case]
     options = SAMPLES[sample][0] if sample else ParseOptions()
     with pytest.raises(pgo.DecodeError) as caught:
-        engine.parse(bytes.fromhex(hexadecimal), *options)
+        engine.parse(bytes.fromhex(hexadecimal), **options._asdict())
     error = caught.value
     assert (error.path, error.offset) == (path, offset)
     assert error.message == (path.split(".")[0] or None)
@@ -227,7 +227,7 @@ def test_no_value_makes_build_raise_anything_else(engine: Engine, name: str, val
             continue
         values = {other: getattr(message, other) for other in message.__dataclass_fields__ if other != "TAG"}
         try:
-            built = engine.build(type(message)(**(values | {field: value})), *options)
+            built = engine.build(type(message)(**(values | {field: value})), **options._asdict())
         except pgo.EncodeError:
             continue
         assert type(value) is list, f"{field} took a {type(value)}"

@@ -38,10 +38,10 @@ def assert_covered(found: Trace, data: bytes) -> None:
 
 def assert_explained(data: bytes, options: ParseOptions) -> None:
     """A message is traced as parse takes it: to the end, or to the same error."""
-    found = trace(data, *options)
+    found = trace(data, **options._asdict())
     assert_covered(found, data)
     try:
-        message = pgo.parse(data, *options)
+        message = pgo.parse(data, **options._asdict())
     except pgo.DecodeError as error:
         assert found.fault is not None
         assert found.fault.error.args == error.args
@@ -53,7 +53,7 @@ def assert_explained(data: bytes, options: ParseOptions) -> None:
 def test_samples(name: str) -> None:
     """Every kind and shape, whole, and cut at every byte."""
     options, data, _ = SAMPLES[name]
-    assert trace(data, *options).fault is None
+    assert trace(data, **options._asdict()).fault is None
     for size in range(len(data) + 1):
         assert_explained(data[:size], options)
     assert_explained(data + b"\0", options)
@@ -72,7 +72,7 @@ def test_every_changed_byte(name: str) -> None:
 def test_valid_messages_are_covered(pair: Pair) -> None:
     """Every byte of a valid message belongs to one field, in order."""
     options, data = pair
-    found = trace(data, *options)
+    found = trace(data, **options._asdict())
     assert found.fault is None
     assert_covered(found, data)
     assert b"".join(data[span.start : span.end] for span in found.spans) == data
@@ -145,7 +145,7 @@ def test_faults_have_the_bytes_that_are_wrong() -> None:
 def test_branches_are_distinguished() -> None:
     """The same names in two branches are two places in the specification."""
     options, data, _ = SAMPLES["Insert"]
-    keys = {span.key: span for span in trace(data, *options).spans}
+    keys = {span.key: span for span in trace(data, **options._asdict()).spans}
     assert keys["Insert.new.columns[]:t.data"].value == b"5"
     assert keys["Insert.new.columns[]:b.data"].value == b"\0\5"
     assert FIELDS["Insert.new.columns[]:t.data"] != FIELDS["Insert.new.columns[]:b.data"]

@@ -128,7 +128,7 @@ def test_damaged_messages(tmp_path: Path) -> None:
         asked = start(f"(proto_version '{options.proto_version}', streaming '{options.streaming}')")
         for size in range(1, len(data)):
             segments += stream(asked, [*before, data[:size]], number)
-            fault = trace(data[:size], *options).fault
+            fault = trace(data[:size], **options._asdict()).fault
             assert fault is not None
             expected.append((fault.error.path, fault.start))
     found = messages(shown(write_pcap(tmp_path / "cut.pcap", segments)))

@@ -41,7 +41,7 @@ class Compared(NamedTuple):
 def compare_payloads(payloads: pa.Array, options: ParseOptions) -> Compared:
     """Read payloads by the kernels and by the codec under options."""
     index = index_batch(payloads, np.full(len(payloads), options.in_stream), **_without_state(options))
-    fast = engine(*options)
+    fast = engine(**options._asdict())
     problems, messages = _acceptance(payloads, index.valid, fast._readers)
     found = _Problems(payloads, problems)
     kinds = {}

@@ -45,17 +45,18 @@ def read_message(data: bytes) -> None:
     if not data:
         return
     options, payload = _OPTIONS[data[0] % len(_OPTIONS)], data[1:]
-    parameters = checked(*options).parameters()
+    given = options._asdict()
+    parameters = checked(**given).parameters()
     found = _outcome(lambda: read_whole(codec.READERS, payload, tuple(parameters.values())))
     same("codec and definitions", [repr(found), repr(_outcome(lambda: MESSAGES.parse(payload, parameters)))])
     _agree(compare_payloads(pa.array([payload], pa.large_binary()), options).problems)
-    traced = trace(payload, **options._asdict())
-    same("fault of inspect", [traced.fault is not None, _outcome(lambda: parse(payload, *options)) is _REFUSED])
-    if found is _REFUSED or refused(payload[:1], checked(*options)):
+    traced = trace(payload, **given)
+    same("fault of inspect", [traced.fault is not None, _outcome(lambda: parse(payload, **given)) is _REFUSED])
+    if found is _REFUSED or refused(payload[:1], checked(**given)):
         return
-    same("built", [payload, build(found, *options), MESSAGES.build(found, parameters)])
+    same("built", [payload, build(found, **given), MESSAGES.build(found, parameters)])
     same("as JSON", [found, from_json(json.loads(json.dumps(to_json(found))))])
-    same("size", [len(payload), parse_prefix(payload + b"\n", 0, *options)[1]])
+    same("size", [len(payload), parse_prefix(payload + b"\n", 0, **given)[1]])
 
 
 def read_frame(data: bytes) -> None:
