@@ -1,10 +1,10 @@
-"""Lines of generated Python, indented by their enclosing blocks."""
+"""Lines of generated code, indented by their enclosing blocks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from textwrap import indent
 
-__all__ = ["Writer"]
+__all__ = ["BraceWriter", "Writer"]
 
 
 class Writer:
@@ -33,3 +33,26 @@ class Writer:
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
+
+
+class BraceWriter(Writer):
+    """The same for languages whose blocks have braces."""
+
+    def __init__(self, indentation: str = "    ") -> None:
+        super().__init__()
+        self.indentation = indentation
+
+    def __call__(self, *lines: str) -> None:
+        """Add lines at this depth; an empty one stays empty."""
+        for each in lines:
+            self.lines += [indent(line, self.indentation * self.depth) for line in each.split("\n")]
+
+    @contextmanager
+    def block(self, head: str, end: str = "}") -> Iterator[None]:
+        """Add a head with what opens a block, unless that is there, indent what is written inside, and add its end."""
+        if head:
+            self(head)
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self(end)
