@@ -1,0 +1,3 @@
+module pgoutput.test/codec
+
+go 1.22
