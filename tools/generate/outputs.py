@@ -10,13 +10,16 @@ from tools.generate.builtin_types import emit_builtin_types
 from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
 from tools.generate.dissector import emit_dissector
+from tools.generate.golang import emit_go
 from tools.generate.kaitai import emit_kaitai
 from tools.generate.kernels import emit_kernels
 from tools.generate.messages import emit_messages
 from tools.generate.protocol import emit_protocol
 from tools.generate.reference import emit_reference
 from tools.generate.reference_table import emit_fields
+from tools.generate.rust import emit_rust
 from tools.generate.text import GENERATED
+from tools.generate.typescript import emit_typescript
 from tools.generate.vectors import emit_vectors
 from tools.generate.vectors_schema import emit_vectors_schema
 from tools.language import Spec, load
@@ -40,9 +43,13 @@ class Output:
     """Further specifications that the emitter needs."""
 
 
-SUFFIXES = (".py", ".md", ".json", ".jsonl", ".ksy", ".lua")
+SUFFIXES = (".py", ".md", ".json", ".jsonl", ".ksy", ".lua", ".rs", ".go", ".ts")
 """The suffixes of generated files."""
+_BUILT = {"dist", "target", "node_modules"}
+"""Folders of what other languages' tools make of them."""
 WIRE = "pgoutput_construct/wire"
+GO_MODULE = "pgoutput.test/codec"
+"""The path of the module in spec/go."""
 
 
 def _layouts(spec: str, prefix: str, messages: str, union: str) -> Iterator[Output]:
@@ -50,6 +57,13 @@ def _layouts(spec: str, prefix: str, messages: str, union: str) -> Iterator[Outp
     yield Output(f"{WIRE}/{messages}.py", spec, partial(emit_messages, union=union))
     yield Output(f"{WIRE}/{prefix}definitions.py", spec, partial(emit_definitions, messages=messages))
     yield Output(f"{WIRE}/{prefix}codec.py", spec, partial(emit_codec, messages=messages))
+
+
+def _codecs(spec: str, name: str, union: str) -> Iterator[Output]:
+    """Yield the codecs of a specification in other languages."""
+    yield Output(f"spec/rust/src/{name}.rs", spec, partial(emit_rust, union=union))
+    yield Output(f"spec/go/{name}/{name}.go", spec, partial(emit_go, union=union, package=name, module=GO_MODULE))
+    yield Output(f"spec/typescript/src/{name}.ts", spec, partial(emit_typescript, union=union))
 
 
 def _vectors(spec: str, name: str) -> Iterator[Output]:
@@ -75,6 +89,9 @@ OUTPUTS = (
     *_vectors("pgoutput.yaml", "vectors"),
     *_vectors("replication.yaml", "vectors-envelope"),
     *_vectors("protocol.yaml", "vectors-connection"),
+    *_codecs("pgoutput.yaml", "pgoutput", "PgoutputMessage"),
+    *_codecs("replication.yaml", "replication", "Frame"),
+    *_codecs("protocol.yaml", "connection", "ConnectionMessage"),
     Output("spec/pgoutput.ksy", "pgoutput.yaml", emit_kaitai),
     Output("spec/replication.ksy", "replication.yaml", emit_kaitai),
     Output("pgoutput_construct/pgtypes/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
@@ -109,7 +126,8 @@ def orphans(root: Path) -> list[str]:
     for folder in ("pgoutput_construct", "spec"):
         for path in sorted((root / folder).rglob("*")):
             name = path.relative_to(root).as_posix()
-            if path.suffix in SUFFIXES and name not in written and _is_generated(path):
+            is_built = not _BUILT.isdisjoint(path.parts)
+            if path.suffix in SUFFIXES and name not in written and not is_built and _is_generated(path):
                 found.append(name)
     return found
 

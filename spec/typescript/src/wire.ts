@@ -1,0 +1,6 @@
+/** What the generated modules share. */
+
+export * from "./reader.js";
+export * from "./states.js";
+export * from "./values.js";
+export * from "./writer.js";
