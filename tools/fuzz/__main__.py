@@ -1,4 +1,4 @@
-"""python -m tools.fuzz: fuzzes all readers of bytes, guided by coverage, the kernels in bulk, or whole logs."""
+"""python -m tools.fuzz: fuzzes all readers of bytes, guided by coverage, in bulk, in other languages, or whole logs."""
 
 import argparse
 import sys
@@ -12,6 +12,7 @@ EXAMPLES = """\
 examples:
   python -m tools.fuzz bulk                               10^8 payloads through kernels and codec; about ten minutes
   python -m tools.fuzz bulk --payloads 1000000 --seed 7
+  python -m tools.fuzz languages                          10^6 payloads through the codecs in Rust, Go and TypeScript
   python -m tools.fuzz guided                             every target for ten minutes; needs the extra fuzz
   python -m tools.fuzz guided --seconds 60 --targets message segment --keep corpus/
   python -m tools.fuzz logs --seconds 3600 --seed 7       whole logs that say something else, with fitting checksums
@@ -29,6 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report = bulk.run(options.payloads, options.seed, options.jobs)
         print(*report.lines(), sep="\n")
         return int(bool(report.problems))
+    if options.mode == "languages":
+        from tools.fuzz import other_languages
+
+        compared = other_languages.run(options.payloads, options.seed, _directory(options))
+        print(*compared.lines(), sep="\n")
+        return int(bool(compared.problems))
     if options.mode == "logs":
         from tools.fuzz import whole_logs
 
@@ -70,14 +77,16 @@ def _parser() -> argparse.ArgumentParser:
     bulk = modes.add_parser("bulk", help="compare the kernels with the codec on mutated payloads")
     bulk.add_argument("--payloads", type=int, default=100_000_000, help="number of payloads (default: 10^8)")
     bulk.add_argument("--jobs", type=int, default=1, help="parallel processes (default: 1)")
+    languages = modes.add_parser("languages", help="compare the codecs in other languages with Python's")
+    languages.add_argument("--payloads", type=int, default=1_000_000, help="number of payloads (default: 10^6)")
     guided = modes.add_parser("guided", help="run every target, guided by coverage (atheris)")
     guided.add_argument("--seconds", type=int, default=600, help="seconds for each target (default: 600)")
     guided.add_argument("--targets", nargs="+", metavar="TARGET", help="the targets to run (default: all)")
     logs = modes.add_parser("logs", help="change whole logs, and read them with everything that reads a log")
     logs.add_argument("--seconds", type=int, default=600, help="seconds (default: 600)")
-    for mode in (guided, logs):
+    for mode in (languages, guided, logs):
         mode.add_argument("--keep", type=Path, help="directory for inputs and findings (default: a temporary one)")
-    for mode in (bulk, guided, logs):
+    for mode in (bulk, languages, guided, logs):
         mode.add_argument("--seed", type=int, default=0, help="seed of the mutations (default: 0)")
     return parser
 
