@@ -9,13 +9,13 @@ from tools.benchmark import harness, pypgoutput
 from tools.benchmark.batch import Batch
 from tools.benchmark.batches import BATCH_ENGINES, pieces
 from tools.benchmark.errors import Unavailable
-from tools.benchmark.harness import HARNESSES, Harness
+from tools.benchmark.harness import CODECS, HARNESSES, Harness
 from tools.benchmark.measure import Engine, Pass, timed
 from tools.benchmark.messages import MESSAGE_ENGINES
 
 __all__ = ["GROUPS", "choose", "engines"]
 
-GROUPS = ("ours", "peers", "limits")
+GROUPS = ("ours", "languages", "peers", "limits")
 """Names of groups of engines."""
 
 _PYPGOUTPUT = Engine(
@@ -31,7 +31,7 @@ _PYPGOUTPUT = Engine(
 
 def engines() -> tuple[Engine, ...]:
     """Return every engine."""
-    return (*MESSAGE_ENGINES, *BATCH_ENGINES, _PYPGOUTPUT, *map(_peer, HARNESSES), *LIMIT_ENGINES)
+    return (*MESSAGE_ENGINES, *BATCH_ENGINES, _PYPGOUTPUT, *map(_peer, HARNESSES), *map(_codec, CODECS), *LIMIT_ENGINES)
 
 
 def choose(known: Iterable[Engine], names: Iterable[str]) -> list[Engine]:
@@ -43,6 +43,11 @@ def choose(known: Iterable[Engine], names: Iterable[str]) -> list[Engine]:
 def _peer(foreign: Harness) -> Engine:
     start, prepare = partial(harness.start, foreign), partial(harness.prepare, foreign)
     return Engine(foreign.name, "parse", "peers", foreign.title, start, prepare=prepare)
+
+
+def _codec(own: Harness) -> Engine:
+    start, prepare = partial(harness.start, own), partial(harness.prepare, own)
+    return Engine(own.name, "parse", "languages", own.title, start, prepare=prepare)
 
 
 def _bytes_of(array: Any) -> Any:

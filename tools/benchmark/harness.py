@@ -1,9 +1,10 @@
 """Parsers in other languages: a harness of ours for each, built on the spot, which measures itself.
 
-A harness is started with a file of payloads (each after its length, 4 bytes, most significant first) and the protocol
-version. It answers ``ready COUNT``, then each line on its standard input with one line: to ``pass``, after parsing
-everything once, the nanoseconds, the number of messages, and a number that depends on them all; to ``tally``, JSON
-with the messages by kind and, where the parser leaves them as they are, the number of values and their bytes.
+A harness is started with a file of payloads (each after its length, 4 bytes, most significant first), the protocol
+version and the option streaming. It answers ``ready COUNT``, then each line on its standard input with one line: to
+``pass``, after parsing everything once, the nanoseconds, the number of messages, and a number that depends on them all;
+to ``tally``, JSON with the messages by kind and, where the parser leaves them as they are, the number of values and
+their bytes.
 
 A client is started with the host, port, user and database of a publisher, the slot, the publication, the protocol
 version and a number of messages. It reads so many, prints each in a line as its library has it, and ends.
@@ -24,8 +25,21 @@ from tools.benchmark.batch import Batch
 from tools.benchmark.errors import BenchmarkError, Unavailable
 from tools.benchmark.measure import Pass
 from tools.cache import FOLDER
+from tools.codecs import TSC
 
-__all__ = ["CLIENTS", "HARNESSES", "PEERS", "Harness", "Running", "built", "lacking", "missing", "prepare", "start"]
+__all__ = [
+    "CLIENTS",
+    "CODECS",
+    "HARNESSES",
+    "PEERS",
+    "Harness",
+    "Running",
+    "built",
+    "lacking",
+    "missing",
+    "prepare",
+    "start",
+]
 
 PEERS: Final = FOLDER / "benchmark"
 """Where they are built, for every clone of this user."""
@@ -97,6 +111,40 @@ HARNESSES = (
     ),
 )
 """Every parser in another language."""
+
+CODECS = (
+    Harness(
+        "Rust codec",
+        "Rust",
+        "rust",
+        "cargo",
+        ("cargo", "build", "--offline", "--quiet", "--release", "--examples"),
+        ("target/release/examples/harness",),
+        kind="spec",
+        root=_SOURCES.parents[1],
+    ),
+    Harness(
+        "Go codec",
+        "Go",
+        "go",
+        "go",
+        ("go", "build", "-o", "harness", "./cmd/harness"),
+        ("./harness",),
+        kind="spec",
+        root=_SOURCES.parents[1],
+    ),
+    Harness(
+        "TypeScript codec",
+        "TypeScript",
+        "typescript",
+        "node",
+        (str(TSC),),
+        ("node", "harness.mjs"),
+        kind="spec",
+        root=_SOURCES.parents[1],
+    ),
+)
+"""Our codecs in other languages."""
 
 CLIENTS = (
     Harness(
@@ -180,6 +228,7 @@ class Running:
         self._name, self._expected = harness.name, len(batch)
         program = (str(folder / harness.run[0]),) if harness.run[0].count("/") else harness.run[:1]
         command = (*program, *harness.run[1:], str(batch.path.resolve()), str(batch.case.proto_version))
+        command += (batch.case.streaming,)
         pipe = subprocess.PIPE
         # In a session of its own: Ctrl-C is for this process, which closes the others.
         self._process = subprocess.Popen(
