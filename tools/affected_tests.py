@@ -29,6 +29,7 @@ _OF_FILES: Final = {
 """The tests of files that nobody imports."""
 _BY_PATH: Final[Mapping[str, Sequence[str]]] = {
     "tests/benchmark": ("tests/benchmark/", "tools/benchmark/"),
+    "tests/codecs": ("tests/codecs/", "tools/codecs.py", "tools/generate/"),
     "tests/language": ("tests/language/", "tools/language/", "tools/generate/"),
     "tests/protocol_docs": ("tests/protocol_docs/", "tools/protocol_docs/", "tools/language/"),
     "tests/wireshark": ("tests/wireshark/", "tools/generate/", "tools/language/"),

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tools.cache import FOLDER, fetching
 
-__all__ = ["CODECS", "TSC", "Codec", "CodecError", "answers", "built", "missing_tools", "run_tool"]
+__all__ = ["CODECS", "TSC", "Codec", "CodecError", "answers", "built", "message_line", "missing_tools", "run_tool"]
 
 _SPEC: Final = Path(__file__).parents[1] / "spec"
 _TYPESCRIPT: Final = "7.0.2"
@@ -72,7 +72,11 @@ def built(codec: Codec, target: Path, spec: Path = _SPEC) -> list[str]:
     """
     folder = codec.folder(spec)
     if codec.name == "rust":
-        run_tool(("cargo", "build", "--offline", "--release", "--examples"), folder, {"CARGO_TARGET_DIR": str(target)})
+        run_tool(
+            ("cargo", "build", "--offline", "--release", "--example", "check"),
+            folder,
+            {"CARGO_TARGET_DIR": str(target)},
+        )
         return [str(target / "release" / "examples" / "check")]
     if codec.name == "go":
         run_tool(("go", "build", "-o", str(target / "check"), "./cmd/check"), folder)
@@ -91,6 +95,17 @@ def run_tool(command: Sequence[str], folder: Path, environment: Mapping[str, str
     if done.returncode:
         raise CodecError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
     return done.stdout
+
+
+def message_line(settings: Mapping[str, object], payload: str) -> str:
+    """Return the line that asks a program for a message.
+
+    Args:
+        settings: The options of parse, and the parameters that states set, by name.
+        payload: Its bytes, as hexadecimal digits.
+    """
+    words = (f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in settings.items())
+    return " ".join(["message", *words, payload])
 
 
 def answers(command: Sequence[str], lines: Iterable[str]) -> Iterator[Any]:

@@ -1,7 +1,7 @@
 // Reads lines of a kind, settings and hex, and answers each with a line of JSON: the fields, or why and where the bytes
 // are refused.
 //
-//     message VERSION STREAMING IN_STREAM HEX
+//     message NAME=VALUE ... HEX     with options and the parameters that states set
 //     frame HEX
 //     connection SENDER STATE HEX
 
@@ -12,8 +12,7 @@ function answer(line) {
   const words = line.split(" ");
   const data = new Uint8Array(Buffer.from(words.at(-1), "hex"));
   if (words[0] === "message") {
-    const options = { protoVersion: Number(words[1]), streaming: words[2] };
-    const layout = pgoutput.layoutOf(options, words[3] === "1");
+    const layout = layoutOf(words.slice(1, -1));
     const message = pgoutput.parse(data, layout);
     return found(pgoutput.toJson(message, layout), pgoutput.build(message, layout), data);
   }
@@ -23,6 +22,18 @@ function answer(line) {
   }
   const message = connection.parse(data, words[1], words[2]);
   return found(connection.toJson(message, {}), connection.build(message), data);
+}
+
+function layoutOf(settings) {
+  const options = { protoVersion: 1 };
+  let sets = 0;
+  for (const setting of settings) {
+    const [name, value] = setting.split("=");
+    const bit = pgoutput.STATE_PARAMETERS.indexOf(name);
+    if (bit < 0) pgoutput.setOption(options, name, value);
+    else if (value === "true") sets |= 1 << bit;
+  }
+  return pgoutput.layoutOf(options, sets);
 }
 
 function found(json, built, data) {

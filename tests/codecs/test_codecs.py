@@ -1,7 +1,6 @@
 """The codecs in other languages read and build what the golden vectors say, and refuse what and where Python does."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,9 @@ import pytest
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.connection_engine import parse_connection
 from pgoutput_construct.wire.engine import parse, parse_frame
-from tools.codecs import CODECS, Codec, answers, built, missing_tools, run_tool
-
-_SPEC = Path(__file__).parents[2] / "spec"
+from tests.codecs.golden import golden_vectors, misread, settings_of
+from tools.codecs import CODECS, Codec, answers, built, message_line, missing_tools, run_tool
+from tools.language import SPEC
 
 
 @pytest.fixture(scope="module", params=[*CODECS])
@@ -30,19 +29,7 @@ def program(codec: Codec, tmp_path_factory: pytest.TempPathFactory) -> list[str]
     return built(codec, tmp_path_factory.mktemp(codec.name))
 
 
-def _vectors() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield all vectors, each with its line for a program."""
-    for name, words in (
-        ("vectors", ("message {proto_version} {streaming} {in_stream:d} {hex}")),
-        ("vectors-envelope", "frame {hex}"),
-        ("vectors-connection", "connection {sender} {state} {hex}"),
-    ):
-        for line in (_SPEC / f"{name}.jsonl").read_text("utf-8").splitlines()[1:]:
-            vector = json.loads(line)
-            yield words.format(**vector), vector
-
-
-VECTORS = [*_vectors()]
+VECTORS = [*golden_vectors(SPEC)]
 
 
 def _unequal(found: Sequence[Any], wanted: Sequence[Any]) -> list[tuple[str, Any, Any]]:
@@ -52,12 +39,7 @@ def _unequal(found: Sequence[Any], wanted: Sequence[Any]) -> list[tuple[str, Any
 
 def test_vectors(program: list[str]) -> None:
     """What is a message has these fields, and is built again byte for byte; the others are refused, for that reason."""
-    wanted = [v["refuse"] if "refuse" in v else {"message": v["message"], **v["fields"]} for _, v in VECTORS]
-    found = [
-        {"reason": each["refuse"], "offset": each["offset"]} if "refuse" in each else each
-        for each in answers(program, (line for line, _ in VECTORS))
-    ]
-    assert not _unequal(found, wanted)
+    assert not misread(program, VECTORS)
 
 
 def test_paths(program: list[str]) -> None:
@@ -73,7 +55,7 @@ def _place(vector: Mapping[str, Any]) -> tuple[str | None, int | None]:
         if "sender" in vector:
             parse_connection(data, vector["sender"], vector["state"])
         elif "streaming" in vector:
-            parse(data, vector["proto_version"], vector["streaming"], vector["in_stream"])
+            parse(data, **settings_of(vector))
         else:
             parse_frame(data)
     except DecodeError as error:
@@ -81,17 +63,40 @@ def _place(vector: Mapping[str, Any]) -> tuple[str | None, int | None]:
     return None, None
 
 
+def test_options(program: list[str]) -> None:
+    """An option or a value that no layout depends on is refused by name."""
+    wrong = {"streaming": "maybe", "proto_version": "four", "publication_names": "p"}
+    found = answers(program, (message_line({name: value}, "") for name, value in wrong.items()))
+    assert [(each["refuse"], each["path"]) for each in found] == [("value", name) for name in wrong]
+
+
 CHECKS = {
-    "rust": (("cargo", "fmt", "--check"), ("cargo", "clippy", "--offline", "--all-targets", "--", "-D", "warnings")),
-    "go": (("go", "vet", "./..."),),
+    "rust": (
+        ("cargo", "fmt", "--check"),
+        ("cargo", "clippy", "--offline", "--all-targets", "--", "-D", "warnings"),
+        ("cargo", "test", "--offline", "--quiet"),
+    ),
+    "go": (("go", "vet", "./..."), ("go", "test", "./...")),
     "typescript": (),
 }
 """What else the tools of a language check; tsc is strict whenever it compiles."""
 
 
-def test_style(codec: Codec, tmp_path: Path) -> None:
-    """The code is formatted as the language's formatter does it, and its linter finds nothing."""
+def test_tools(codec: Codec, tmp_path: Path) -> None:
+    """The code is formatted as the language's formatter does it, its linter finds nothing, and its examples run."""
     for command in CHECKS[codec.name]:
         run_tool(command, codec.folder(), {"CARGO_TARGET_DIR": str(tmp_path)})
     if codec.name == "go":
         assert not run_tool(("gofmt", "-l", "."), codec.folder())
+
+
+def test_the_example_in_typescript(tmp_path: Path) -> None:
+    """README's prints what its comments say; those in Rust and Go are tests in their languages."""
+    codec = CODECS["typescript"]
+    if problem := missing_tools(codec):
+        pytest.skip(problem)
+    built(codec, tmp_path)
+    text = (codec.folder() / "README.md").read_text("utf-8").partition("```js\n")[2].partition("```")[0]
+    (tmp_path / "example.mjs").write_text(text.replace("pgoutput-codec", "./dist/index.js"), "utf-8")
+    printed = run_tool(("node", "example.mjs"), tmp_path)
+    assert printed.startswith("16385 [") and printed.endswith("truncated Insert.new.columns[0].length 9\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.wire import messages
+from tests.codecs.golden import golden_vectors, misread
 from tests.growth.project import Project, grow
 from tests.growth.recorded import digest_of
 from tests.live.recording import STORE, Recording
@@ -14,6 +15,7 @@ from tests.spark.logs import write_recording
 from tests.wireshark.pcap import Said, write_pcap
 from tests.wireshark.sent import copy_data, start, stream
 from tests.wireshark.shown import NEEDS_TSHARK, shown
+from tools.codecs import CODECS, built, missing_tools
 
 pytestmark = pytest.mark.slow
 
@@ -126,6 +128,17 @@ def test_help_and_reference(grown: Project) -> None:
     assert "LsnRange" in (grown.spec / "reference-envelope.md").read_text("utf-8")
 
 
+@pytest.mark.parametrize("language", CODECS)
+def test_codec(grown: Project, tmp_path: Path, language: str) -> None:
+    """The codecs in other languages compile, and read and build the golden vectors of what is new."""
+    codec = CODECS[language]
+    if problem := missing_tools(codec):
+        pytest.skip(problem)
+    vectors = [*golden_vectors(grown.spec)]
+    assert {"checksums=page", "timings=true", "in_block=true"} <= {word for line, _ in vectors for word in line.split()}
+    assert not misread(built(codec, tmp_path, grown.spec), vectors)
+
+
 @NEEDS_TSHARK
 def test_dissector(grown: Project, tmp_path: Path) -> None:
     """Wireshark shows the fields of new messages, frames, options and states."""
@@ -158,7 +171,12 @@ def test_spark(grown: Project) -> None:
 @pytest.mark.parametrize("change", ALL)
 @pytest.mark.long
 def test_alone(tmp_path: Path, change: str) -> None:
-    """Each change generates by itself, and the engines agree."""
-    project = grow(tmp_path, change)
+    """Each change generates by itself, and the engines agree; so do those codecs whose tools are there."""
+    project = grow(tmp_path / "grown", change)
     done = project.run(HERE / "alone.py")
     assert done.returncode == 0, done.stderr
+    for codec in CODECS.values():
+        if not missing_tools(codec):
+            (tmp_path / codec.name).mkdir()
+            program = built(codec, tmp_path / codec.name, project.spec)
+            assert not misread(program, [*golden_vectors(project.spec)])

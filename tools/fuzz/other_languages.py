@@ -12,7 +12,7 @@ from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire import parse, parse_frame
 from pgoutput_construct.wire.jsonable import to_json
 from pgoutput_construct.wire.options import combinations
-from tools.codecs import CODECS, answers, built, missing_tools
+from tools.codecs import CODECS, answers, built, message_line, missing_tools
 from tools.fuzz.mutate import mutated, pool
 from tools.fuzz.seeds import frames, payloads
 
@@ -71,16 +71,15 @@ def run(count: int, seed: int, directory: Path) -> LanguageReport:
 
 
 def _compare(report: LanguageReport, programs: Mapping[str, list[str]], kind: int, some: Sequence[bytes]) -> None:
-    words = "frame"
+    line: Callable[[str], str] = "frame {}".format
     read: Callable[[bytes], Any] = parse_frame
     if kind < len(_OPTIONS):
-        options = _OPTIONS[kind]
-        words = f"message {options.proto_version} {options.streaming} {options.in_stream:d}"
-        read = partial(parse, **options._asdict())
+        given = _OPTIONS[kind]._asdict()
+        line, read = partial(message_line, given), partial(parse, **given)
     wanted = [_decided(read, payload) for payload in some]
     report.payloads += len(some)
     report.accepted += sum("message" in each for each in wanted)
-    lines = [f"{words} {payload.hex()}" for payload in some]
+    lines = [line(payload.hex()) for payload in some]
     for name, program in programs.items():
         for line, found, decided in zip(lines, answers(program, lines), wanted, strict=True):
             if not decided.items() <= found.items():

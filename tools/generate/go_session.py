@@ -4,6 +4,7 @@ from string import Template
 from typing import Final
 
 from tools.generate.go_module import GoModule
+from tools.generate.go_names import exported
 
 __all__ = ["GoSession"]
 
@@ -58,6 +59,10 @@ func (s *Session) Build(message $union) ([]byte, error) {
 	return payload, nil
 }
 
+func (s *Session) follow() {
+	s.layout = s.options.Layout(s.state.Sets())
+}
+
 func (s *Session) advance(message $union) error {
 	changed, err := s.state.Advance(message.index(), message.MessageName())
 	if changed {
@@ -79,7 +84,6 @@ class GoSession:
         self._sets()
         self._transitions()
         self.write(_TYPE)
-        self._follow()
         self.write(_METHODS.substitute(union=self.module.union))
 
     def _sets(self) -> None:
@@ -87,6 +91,13 @@ class GoSession:
         write, places = self.write, self.spec.places
         names = [each.name for each in self.spec.state_parameters]
         sets = [sum(1 << bit for bit, name in enumerate(names) if name in place.sets) for place in places]
+        for bit, each in enumerate(self.spec.state_parameters):
+            name = exported(each.name)
+            about = f"{name} is the bit of a parameter that states of a stream set. {each.description or ''}".strip()
+            write.constant(about, f"{name} uint64", 1 << bit)
+        write.about("StateParameters are the names of these parameters, by the number of their bits.")
+        quoted = ", ".join(f'"{name}"' for name in names)
+        write(f"var StateParameters = []string{{{quoted}}}", "")
         about = "The parameters that each state of a stream sets, as bits"
         write.about(f"{about}: {', '.join(place.name for place in places)}.")
         write(f"var sets = []uint64{{{', '.join(map(str, sets))}}}", "")
@@ -99,12 +110,3 @@ class GoSession:
                 steps = self.spec.steps(message).items()
                 rows = (f"{{{names.index(before)}, {names.index(after)}}}" for before, after in steps)
                 write(f"{{{', '.join(rows)}}},")
-
-    def _follow(self) -> None:
-        """Write the method that finds the layout in a new state."""
-        write = self.write
-        given = [f"sets&{1 << bit} != 0" for bit in range(len(self.spec.state_parameters))]
-        with write.definition("func (s *Session) follow() {"):
-            if given:
-                write("sets := s.state.Sets()")
-            write(f"s.layout = s.options.Layout({', '.join(given)})")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tools.generate.go_module import GoModule
-from tools.generate.go_names import asked_flag, exported, local
+from tools.generate.go_names import asked_flag, exported
 from tools.generate.go_session import GoSession
 from tools.generate.typed_layouts import asked_option, pascal
 from tools.language import Option
@@ -29,6 +29,7 @@ class GoSettings:
             for option in self.options:
                 self._values(option)
             self._options()
+            self._set()
             self._check()
             self._layout()
             GoSession(self.module).all()
@@ -55,6 +56,29 @@ class GoSettings:
         fields = [(each.description, f"{exported(each.name)} {_type(each)}") for each in self.options]
         self.write.about("Options are the options of START_REPLICATION on which layouts depend.")
         self.write.struct("Options", [("The protocol version.", "ProtoVersion int"), *fields])
+
+    def _set(self) -> None:
+        """Write the method that sets an option as text, which is how START_REPLICATION and configurations have it."""
+        write = self.write
+        write.about(
+            "Set sets an option by its name in START_REPLICATION. A name that determines no layout, or a value that "
+            "the option does not have, is an error; whether a server accepts them together, Check says."
+        )
+        with write.definition("func (o *Options) Set(name, value string) (err error) {"):
+            with write.block("switch name {"):
+                write.case('case "proto_version"')
+                write("o.ProtoVersion, err = wire.OptionNumber(name, value)")
+                for option in self.options:
+                    write.case(f'case "{option.name}"')
+                    if option.values:
+                        names = ", ".join(f'"{each.name}"' for each in option.values)
+                        own = f"{_given(option)} = {pascal(option.name)}(value)"
+                        write(f"{own}", f"err = wire.OptionValue(name, value, {names})")
+                    else:
+                        write(f"{_given(option)}, err = wire.OptionFlag(name, value)")
+                write.case("default")
+                write("err = wire.UnknownOption(name)")
+            write("return err")
 
     def _check(self) -> None:
         write = self.write
@@ -93,13 +117,15 @@ class GoSettings:
     def _layout(self) -> None:
         """Write the method that returns the parameters under some options, in a state."""
         write, states = self.write, [each.name for each in self.spec.state_parameters]
-        parameters = ", ".join(f"{local(name)} bool" for name in states)
-        write.about("Layout returns the layout of messages under these options, in a state of the stream.")
-        with write.definition(f"func (o *Options) Layout({parameters}) *Layout {{"):
+        write.about(
+            "Layout returns the layout of messages under these options, in a state of the stream: sets are the "
+            "parameters that it sets, as bits; 0 if it sets none."
+        )
+        with write.definition(f"func (o *Options) Layout({'sets' if states else '_'} uint64) *Layout {{"):
             write("layout := new(Layout)")
             for each in self.spec.parameters:
                 if each.name in states:
-                    value = local(each.name)
+                    value = f"sets&{exported(each.name)} != 0"
                 elif each.type == "int":
                     value = f"o.{exported(each.name)}"
                 else:

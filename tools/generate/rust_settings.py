@@ -60,18 +60,45 @@ class RustSettings:
         self.write("")
         self._default()
         with self.write.block("impl Options {"):
+            self._new_options()
+            self.write("")
+            self._set()
+            self.write("")
             self._check()
             self.write("")
             self._layout_of_options()
         self.write("")
 
     def _default(self) -> None:
-        fields = [f"proto_version: {self.spec.versions[0].version}"]
-        for option in self.spec.layout_options:
-            fields.append(f"{rust_name(option.name)}: {_default_value(option)}")
         with self.write.block("impl Default for Options {"), self.write.block("fn default() -> Self {"):
-            self.write(*struct_literal("Self", fields))
+            self.write(f"Self::new({self.spec.versions[0].version})")
         self.write("")
+
+    def _new_options(self) -> None:
+        options = self.spec.layout_options
+        fields = ["proto_version", *(f"{rust_name(each.name)}: {_default_value(each)}" for each in options)]
+        self.code.about("Return the options of a protocol version, all others by default.")
+        with self.write.block("pub fn new(proto_version: u32) -> Self {"):
+            self.write(*struct_literal("Self", fields))
+
+    def _set(self) -> None:
+        """Write the method that sets an option as text, which is how START_REPLICATION and configurations have it."""
+        self.code.about(
+            "Set an option by its name in START_REPLICATION. A name that determines no layout, or a value that the "
+            "option does not have, is an error; whether a server accepts them together, `check` says."
+        )
+        with self.code.function("pub fn set", ["&mut self", "name: &str", "value: &str"], "()"):
+            with self.write.block("match (name, value) {"):
+                self.write('("proto_version", _) => self.proto_version = rt::option_number(name, value)?,')
+                for option in self.spec.layout_options:
+                    own = f"self.{rust_name(option.name)}"
+                    if not option.values:
+                        self.write(f'("{option.name}", _) => {own} = rt::option_flag(name, value)?,')
+                    for each in option.values:
+                        kind = f"{pascal(option.name)}::{pascal(each.name)}"
+                        self.write(f'("{option.name}", "{each.name}") => {own} = {kind},')
+                self.write("_ => return Err(rt::unknown_option(name)),")
+            self.write("Ok(())")
 
     def _check(self) -> None:
         versions = [each.version for each in self.spec.versions]
@@ -86,18 +113,21 @@ class RustSettings:
             self.write("Ok(())")
 
     def _layout_of_options(self) -> None:
-        given = "".join(f", {rust_name(each.name)}: bool" for each in self.spec.state_parameters)
         fields = [self._parameter(each) for each in self.spec.parameters]
         fields += [f"{requested(each)}: {_is_requested(each)}" for each in self._asked]
-        self.code.about("Return the layout of messages under these options, in a state of the stream.")
-        with self.write.block(f"pub fn layout(&self{given}) -> Layout {{"):
+        sets = "sets" if self.spec.state_parameters else "_"
+        self.code.about(
+            "Return the layout of messages under these options, in a state of the stream: `sets` are the parameters "
+            "that it sets, as bits; 0 if it sets none."
+        )
+        with self.write.block(f"pub fn layout(&self, {sets}: u64) -> Layout {{"):
             self.write(*struct_literal("Layout", fields))
 
     def _parameter(self, parameter: Parameter) -> str:
         """Return a parameter with its value: that of the state, that of the option, or whether an option sets it."""
         name = rust_name(parameter.name)
         if parameter in self.spec.state_parameters:
-            return name
+            return f"{name}: sets & {_bit(parameter)} != 0"
         if parameter.type == "int":
             return f"{name}: self.{name}"
         tests = [test for option in self.spec.options for test in _setting(option, parameter.name)]
@@ -116,6 +146,12 @@ class RustSettings:
             for place in spec.places:
                 write(f"// {place.description or place.name}", f'"{place.name}",')
         write("")
+        for each in spec.state_parameters:
+            self.code.about(f"The bit of a parameter that states set. {each.description or ''}".strip())
+            write(f"pub const {_bit(each)}: u64 = {bits[each.name]};", "")
+        names = ", ".join(f'"{name}"' for name in bits)
+        self.code.about("The names of these parameters, by the number of their bits.")
+        write(f"pub const STATE_PARAMETERS: &[&str] = &[{names}];", "")
         self.code.about("The parameters that each state sets, as bits.")
         write(f"const SETS: &[u64] = &{sets};", "")
         self.code.about("The states in which each message is permitted, each with the one that follows.")
@@ -148,13 +184,9 @@ class RustSettings:
             self.write(*struct_literal("Ok(Self", ["options", "state"], ")"))
 
     def _layout_of_session(self) -> None:
-        states = self.spec.state_parameters
         self.code.about("Return the layout of the next message.")
         with self.write.block("pub fn layout(&self) -> Layout {"):
-            if states:
-                self.write("let sets = self.state.sets();")
-            given = ", ".join(f"sets & {1 << number} != 0" for number in range(len(states)))
-            self.write(f"self.options.layout({given})")
+            self.write("self.options.layout(self.state.sets())")
 
     def _parse(self) -> None:
         self.code.about("Parse the next message; an error leaves the state unchanged.")
@@ -171,6 +203,10 @@ class RustSettings:
         with self.code.function("pub fn build", parameters, "Vec<u8>"):
             self.write("let payload = build(message, &self.layout())?;")
             self.write("self.state.advance(message.index(), message.name())?;", "Ok(payload)")
+
+
+def _bit(parameter: Parameter) -> str:
+    return parameter.name.upper()
 
 
 def _default_value(option: Option) -> str:

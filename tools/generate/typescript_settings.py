@@ -5,7 +5,7 @@ from typing import Final
 
 from tools.generate.typed_layouts import asked_option
 from tools.generate.typescript_context import TypeScriptContext
-from tools.generate.typescript_names import camel, local, property_of, requested
+from tools.generate.typescript_names import camel, requested
 from tools.language import Option
 from tools.language.model import Parameter
 
@@ -26,7 +26,7 @@ export class Session {
   /** The layout of the next message. */
   get layout(): Layout {
     const sets = this.state.sets;
-    if (sets !== this.sets) this.known = layoutOf(this.options$states);
+    if (sets !== this.sets) this.known = layoutOf(this.options, sets);
     this.sets = sets;
     return this.known;
   }
@@ -65,11 +65,11 @@ class TypeScriptSettings:
         self._layout()
         if self.spec.versions and self.spec.states:
             self._options()
+            self._set()
             self._check()
             self._layout_of()
             self._tables()
-            parameters = "".join(f", (sets & {1 << bit}) !== 0" for bit, _ in enumerate(self.states))
-            self.write(_SESSION.substitute(union=self.context.union, states=parameters))
+            self.write(_SESSION.substitute(union=self.context.union))
 
     def _layout(self) -> None:
         self.context.about("What determines the layout of a message besides its bytes.")
@@ -91,6 +91,24 @@ class TypeScriptSettings:
                 values = " | ".join(f'"{value.name}"' for value in option.values)
                 self.write(f"{camel(option.name)}?: {values or 'boolean'};")
 
+    def _set(self) -> None:
+        """Write the function that sets an option as text, which is how START_REPLICATION and configurations have it."""
+        self.context.about(
+            "Set an option by its name in START_REPLICATION. A name that determines no layout, or a value that the "
+            "option does not have, throws a WireError; whether a server accepts them together, checkOptions says."
+        )
+        head = "export function setOption(options: Options, name: string, value: string): void {"
+        with self.context.declaration(head), self.write.block("switch (name) {"):
+            self._case("proto_version", "options.protoVersion = wire.optionNumber(name, value);")
+            for option in self.spec.layout_options:
+                names = ", ".join(f'"{each.name}"' for each in option.values)
+                found = f"wire.optionValue(name, value, [{names}])" if names else "wire.optionFlag(name, value)"
+                self._case(option.name, f"{_given(option)} = {found};")
+            self.write("default:", "  throw wire.unknownOption(name);")
+
+    def _case(self, name: str, statement: str) -> None:
+        self.write(f'case "{name}":', f"  {statement}", "  break;")
+
     def _check(self) -> None:
         """Write the function that refuses what needs a newer version: an option, or one of its values."""
         versions = [each.version for each in self.spec.versions]
@@ -106,9 +124,17 @@ class TypeScriptSettings:
 
     def _layout_of(self) -> None:
         """Write the function that returns the layout under options and parameters of states."""
-        given = "".join(f", {local(each.name)}: boolean" for each in self.states)
-        head = f"export function layoutOf(options: Options{given}): Layout {{"
-        self.context.about("Return the layout of messages under options, in a state of the stream.")
+        for bit, each in enumerate(self.states):
+            self.context.about(f"The bit of a parameter that states of a stream set. {each.description or ''}".strip())
+            self.write(f"export const {_bit(each)} = {1 << bit};", "")
+        names = ", ".join(f'"{each.name}"' for each in self.states)
+        self.context.about("The names of these parameters, by the number of their bits.")
+        self.write(f"export const STATE_PARAMETERS: readonly string[] = [{names}];", "")
+        self.context.about(
+            "Return the layout of messages under options, in a state of the stream: `sets` are the parameters that it "
+            "sets, as bits; 0 if it sets none."
+        )
+        head = f"export function layoutOf(options: Options, {'sets' if self.states else '_sets'}: number): Layout {{"
         with self.context.declaration(head), self.write.block("return {", "};"):
             self.write(*(f"{self._parameter(each)}," for each in self.spec.parameters))
             self.write(*(f"{requested(option)}: {_is_on(option)}," for option in self.asked))
@@ -117,7 +143,7 @@ class TypeScriptSettings:
         """Return a parameter as a property of the layout."""
         name = camel(parameter.name)
         if parameter in self.states:
-            return property_of(parameter.name)
+            return f"{name}: (sets & {_bit(parameter)}) !== 0"
         return f"{name}: options.{name}" if parameter.type == "int" else f"{name}: {self._is_set(parameter)}"
 
     def _is_set(self, parameter: Parameter) -> str:
@@ -143,6 +169,10 @@ class TypeScriptSettings:
             for message in spec.messages:
                 steps = [[places.index(before), places.index(after)] for before, after in spec.steps(message).items()]
                 write(f"{steps}, // {message.class_name}")
+
+
+def _bit(parameter: Parameter) -> str:
+    return parameter.name.upper()
 
 
 def _given(option: Option) -> str:

@@ -17,7 +17,7 @@ func FuzzMessages(f *testing.F) {
 	for version := 1; version <= 4; version++ {
 		for _, streaming := range []pgoutput.Streaming{"off", "on", "parallel"} {
 			options := pgoutput.Options{ProtoVersion: version, Streaming: streaming}
-			layouts = append(layouts, options.Layout(false), options.Layout(true))
+			layouts = append(layouts, options.Layout(0), options.Layout(pgoutput.InStream))
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -44,6 +44,21 @@ type Options struct {
 	Streaming Streaming
 }
 
+// Set sets an option by its name in START_REPLICATION. A name that determines no layout, or a value
+// that the option does not have, is an error; whether a server accepts them together, Check says.
+func (o *Options) Set(name, value string) (err error) {
+	switch name {
+	case "proto_version":
+		o.ProtoVersion, err = wire.OptionNumber(name, value)
+	case "streaming":
+		o.Streaming = Streaming(value)
+		err = wire.OptionValue(name, value, "off", "on", "parallel")
+	default:
+		err = wire.UnknownOption(name)
+	}
+	return err
+}
+
 // Check returns an error for options that a server refuses.
 func (o *Options) Check() error {
 	if !wire.IsOneOf(o.ProtoVersion, 1, 2, 3, 4) {
@@ -65,15 +80,23 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// Layout returns the layout of messages under these options, in a state of the stream.
-func (o *Options) Layout(inStream bool) *Layout {
+// Layout returns the layout of messages under these options, in a state of the stream: sets are the
+// parameters that it sets, as bits; 0 if it sets none.
+func (o *Options) Layout(sets uint64) *Layout {
 	layout := new(Layout)
 	layout.ProtoVersion = o.ProtoVersion
-	layout.InStream = inStream
+	layout.InStream = sets&InStream != 0
 	layout.Parallel = o.Streaming == StreamingParallel
 	layout.HasStreaming = o.Streaming != "" && o.Streaming != StreamingOff
 	return layout
 }
+
+// InStream is the bit of a parameter that states of a stream set. A state: between Stream Start and
+// Stream Stop.
+const InStream uint64 = 1
+
+// StateParameters are the names of these parameters, by the number of their bits.
+var StateParameters = []string{"in_stream"}
 
 // The parameters that each state of a stream sets, as bits: idle, transaction, preparing, stream.
 var sets = []uint64{0, 0, 0, 1}
@@ -121,11 +144,6 @@ func NewSession(options Options) (*Session, error) {
 	return s, nil
 }
 
-func (s *Session) follow() {
-	sets := s.state.Sets()
-	s.layout = s.options.Layout(sets&1 != 0)
-}
-
 // Layout returns the layout of the next message.
 func (s *Session) Layout() *Layout {
 	return s.layout
@@ -153,6 +171,10 @@ func (s *Session) Build(message PgoutputMessage) ([]byte, error) {
 		return nil, err
 	}
 	return payload, nil
+}
+
+func (s *Session) follow() {
+	s.layout = s.options.Layout(s.state.Sets())
 }
 
 func (s *Session) advance(message PgoutputMessage) error {

@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"strconv"
+	"strings"
 )
 
 // Integer is an integer of the wire.
@@ -24,6 +26,34 @@ func Bits[T Integer](r *Reader, name string, value T, mask T) T {
 		r.fail(UnknownBits, name, r.at-binary.Size(value))
 	}
 	return value
+}
+
+// OptionNumber returns the number that the text of an option is.
+func OptionNumber(name, value string) (int, error) {
+	number, err := strconv.Atoi(value)
+	if err != nil {
+		return 0, UnknownOption(name)
+	}
+	return number, nil
+}
+
+// OptionFlag returns the boolean that the text of an option is, in the words that PostgreSQL accepts (defGetBoolean).
+func OptionFlag(name, value string) (bool, error) {
+	switch strings.ToLower(value) {
+	case "true", "on", "1":
+		return true, nil
+	case "false", "off", "0":
+		return false, nil
+	}
+	return false, UnknownOption(name)
+}
+
+// OptionValue returns an error if the text of an option is none of its values.
+func OptionValue(name, value string, values ...string) error {
+	if !IsOneOf(value, values...) {
+		return UnknownOption(name)
+	}
+	return nil
 }
 
 // IsOneOf returns whether a value is one of some.

@@ -84,6 +84,11 @@ func RefusedOption(name string) error {
 	return &Error{WrongVersion, name, -1}
 }
 
+// UnknownOption returns the error for an option, or a value of it, that determines no layout.
+func UnknownOption(name string) error {
+	return &Error{UnknownValue, name, -1}
+}
+
 // NotPermitted returns the error for a message that cannot come in a state.
 func NotPermitted(name string) error {
 	return &Error{WrongState, name, -1}

@@ -1,6 +1,7 @@
 //! Reads lines of `KIND SETTINGS HEX`, and answers each with a line of JSON: the fields, or why and where it is refused.
 //!
-//! - `message VERSION STREAMING IN_STREAM HEX`, such as `message 4 parallel 1 49…`
+//! - `message NAME=VALUE … HEX`, with options and the parameters that states set, such as
+//!   `message proto_version=4 streaming=parallel in_stream=true 49…`
 //! - `frame HEX`
 //! - `connection SENDER STATE HEX`
 
@@ -15,9 +16,10 @@ fn main() -> io::Result<()> {
         let line = line?;
         let words: Vec<&str> = line.split(' ').collect();
         let answer = match words[..] {
-            ["message", version, streaming, in_stream, hex] => {
-                message(version, streaming, in_stream == "1", &bytes(hex))
-            }
+            ["message", ref settings @ .., hex] => match layout(settings) {
+                Ok(layout) => message(&layout, &bytes(hex)),
+                Err(error) => refused(&error),
+            },
             ["frame", hex] => frame(&bytes(hex)),
             ["connection", sender, state, hex] => on_connection(sender, state, &bytes(hex)),
             _ => format!("{{\"usage\":{line:?}}}"),
@@ -27,21 +29,26 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-fn message(version: &str, streaming: &str, in_stream: bool, data: &[u8]) -> String {
-    let streaming = match streaming {
-        "off" => pgoutput::Streaming::Off,
-        "on" => pgoutput::Streaming::On,
-        _ => pgoutput::Streaming::Parallel,
-    };
-    let options = pgoutput::Options {
-        proto_version: version.parse().unwrap_or(0),
-        streaming,
-    };
-    let layout = options.layout(in_stream);
-    answer(pgoutput::parse(data, &layout), |found| {
+fn layout(settings: &[&str]) -> Result<pgoutput::Layout, Error> {
+    let (mut options, mut sets) = (pgoutput::Options::default(), 0);
+    for setting in settings {
+        let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+        match pgoutput::STATE_PARAMETERS
+            .iter()
+            .position(|&each| each == name)
+        {
+            Some(bit) => sets |= u64::from(value == "true") << bit,
+            None => options.set(name, value)?,
+        }
+    }
+    Ok(options.layout(sets))
+}
+
+fn message(layout: &pgoutput::Layout, data: &[u8]) -> String {
+    answer(pgoutput::parse(data, layout), |found| {
         (
-            found.to_json(&layout),
-            pgoutput::build(found, &layout).ok().as_deref() == Some(data),
+            found.to_json(layout),
+            pgoutput::build(found, layout).ok().as_deref() == Some(data),
         )
     })
 }
@@ -80,17 +87,19 @@ fn answer<M>(result: Result<M, Error>, print: impl Fn(&M) -> (String, bool)) -> 
             (json, true) => json,
             (json, false) => format!("{{\"built\":false,\"was\":{json}}}"),
         },
-        Err(error) => {
-            let reason = format!("{:?}", error.reason()).to_lowercase();
-            let offset = error
-                .offset()
-                .map_or("null".into(), |offset| offset.to_string());
-            format!(
-                "{{\"refuse\":\"{reason}\",\"offset\":{offset},\"path\":\"{}\"}}",
-                error.path()
-            )
-        }
+        Err(error) => refused(&error),
     }
+}
+
+fn refused(error: &Error) -> String {
+    let reason = format!("{:?}", error.reason()).to_lowercase();
+    let offset = error
+        .offset()
+        .map_or("null".into(), |offset| offset.to_string());
+    format!(
+        "{{\"refuse\":\"{reason}\",\"offset\":{offset},\"path\":\"{}\"}}",
+        error.path()
+    )
 }
 
 fn bytes(hex: &str) -> Vec<u8> {

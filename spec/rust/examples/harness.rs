@@ -9,21 +9,17 @@ use std::io::BufRead;
 use std::time::Instant;
 
 use pgoutput_codec::pgoutput::{
-    Options, PgoutputMessage, Session, Streaming, TupleData, TupleDataValue, UpdateOld,
+    Options, PgoutputMessage, Session, TupleData, TupleDataValue, UpdateOld,
 };
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let data = std::fs::read(&arguments[1]).expect("a file of payloads");
     let payloads = split(&data);
-    let options = Options {
-        proto_version: arguments[2].parse().expect("a protocol version"),
-        streaming: match arguments.get(3).map(String::as_str) {
-            Some("on") => Streaming::On,
-            Some("parallel") => Streaming::Parallel,
-            _ => Streaming::Off,
-        },
-    };
+    let mut options = Options::default();
+    for (name, value) in ["proto_version", "streaming"].iter().zip(&arguments[2..]) {
+        options.set(name, value).expect("an option");
+    }
     println!("ready {}", payloads.len());
     for line in std::io::stdin().lock().lines() {
         match line.expect("a line").as_str() {

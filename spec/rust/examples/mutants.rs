@@ -51,16 +51,13 @@ fn change(data: &mut Vec<u8>, next: &mut impl FnMut(usize) -> usize) {
 
 /// Read bytes as a message, a frame and a message of a connection; return as how many they can be read.
 fn read(data: &[u8], setting: usize) -> u8 {
-    let streaming = [
+    let mut options = pgoutput::Options::new(1 + setting as u32 % 4);
+    options.streaming = [
         pgoutput::Streaming::Off,
         pgoutput::Streaming::On,
         pgoutput::Streaming::Parallel,
     ][setting % 3];
-    let options = pgoutput::Options {
-        proto_version: 1 + setting as u32 % 4,
-        streaming,
-    };
-    let (layout, mut found) = (options.layout(setting % 2 == 1), 0);
+    let (layout, mut found) = (options.layout(setting as u64), 0);
     if let Ok(message) = pgoutput::parse(data, &layout) {
         assert_eq!(pgoutput::build(&message, &layout).as_deref(), Ok(data));
         found += 1;

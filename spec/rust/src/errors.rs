@@ -157,6 +157,25 @@ pub fn known_version(version: u32, known: &[u32]) -> Result<()> {
     }
 }
 
+/// Return the number that the text of an option is.
+pub fn option_number(name: &str, value: &str) -> Result<u32> {
+    value.parse().map_err(|_| unknown_option(name))
+}
+
+/// Return the boolean that the text of an option is, in the words that PostgreSQL accepts (`defGetBoolean`).
+pub fn option_flag(name: &str, value: &str) -> Result<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "true" | "on" | "1" => Ok(true),
+        "false" | "off" | "0" => Ok(false),
+        _ => Err(unknown_option(name)),
+    }
+}
+
+/// Return the error for an option, or a value of it, that determines no layout.
+pub fn unknown_option(name: &str) -> Error {
+    Error::new(Reason::Value, name, None)
+}
+
 pub fn option_since(name: &str, version: u32, first: u32) -> Result<()> {
     if version >= first {
         Ok(())

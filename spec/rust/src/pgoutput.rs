@@ -42,14 +42,33 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            proto_version: 1,
-            streaming: Streaming::default(),
-        }
+        Self::new(1)
     }
 }
 
 impl Options {
+    /// Return the options of a protocol version, all others by default.
+    pub fn new(proto_version: u32) -> Self {
+        Self {
+            proto_version,
+            streaming: Streaming::default(),
+        }
+    }
+
+    /// Set an option by its name in START_REPLICATION. A name that determines no layout, or a value
+    /// that the option does not have, is an error; whether a server accepts them together, `check`
+    /// says.
+    pub fn set(&mut self, name: &str, value: &str) -> rt::Result<()> {
+        match (name, value) {
+            ("proto_version", _) => self.proto_version = rt::option_number(name, value)?,
+            ("streaming", "off") => self.streaming = Streaming::Off,
+            ("streaming", "on") => self.streaming = Streaming::On,
+            ("streaming", "parallel") => self.streaming = Streaming::Parallel,
+            _ => return Err(rt::unknown_option(name)),
+        }
+        Ok(())
+    }
+
     /// Check that a server accepts them: each version knows some options and values only.
     pub fn check(&self) -> rt::Result<()> {
         rt::known_version(self.proto_version, &[1, 2, 3, 4])?;
@@ -62,11 +81,12 @@ impl Options {
         Ok(())
     }
 
-    /// Return the layout of messages under these options, in a state of the stream.
-    pub fn layout(&self, in_stream: bool) -> Layout {
+    /// Return the layout of messages under these options, in a state of the stream: `sets` are the
+    /// parameters that it sets, as bits; 0 if it sets none.
+    pub fn layout(&self, sets: u64) -> Layout {
         Layout {
             proto_version: self.proto_version,
-            in_stream,
+            in_stream: sets & IN_STREAM != 0,
             parallel: self.streaming == Streaming::Parallel,
             has_streaming: self.streaming != Streaming::default(),
         }
@@ -84,6 +104,12 @@ pub const STATES: &[&str] = &[
     // Between Stream Start and Stream Stop.
     "stream",
 ];
+
+/// The bit of a parameter that states set. A state: between Stream Start and Stream Stop.
+pub const IN_STREAM: u64 = 1;
+
+/// The names of these parameters, by the number of their bits.
+pub const STATE_PARAMETERS: &[&str] = &["in_stream"];
 
 /// The parameters that each state sets, as bits.
 const SETS: &[u64] = &[0, 0, 0, 1];
@@ -148,8 +174,7 @@ impl Session {
 
     /// Return the layout of the next message.
     pub fn layout(&self) -> Layout {
-        let sets = self.state.sets();
-        self.options.layout(sets & 1 != 0)
+        self.options.layout(self.state.sets())
     }
 
     /// Parse the next message; an error leaves the state unchanged.

@@ -28,6 +28,24 @@ export interface Options {
   streaming?: "off" | "on" | "parallel";
 }
 
+/**
+ * Set an option by its name in START_REPLICATION. A name that determines no layout, or a value that
+ * the option does not have, throws a WireError; whether a server accepts them together,
+ * checkOptions says.
+ */
+export function setOption(options: Options, name: string, value: string): void {
+  switch (name) {
+    case "proto_version":
+      options.protoVersion = wire.optionNumber(name, value);
+      break;
+    case "streaming":
+      options.streaming = wire.optionValue(name, value, ["off", "on", "parallel"]);
+      break;
+    default:
+      throw wire.unknownOption(name);
+  }
+}
+
 /** Throw a WireError for options that a server refuses. */
 export function checkOptions(options: Options): void {
   wire.check([1, 2, 3, 4].includes(options.protoVersion), "proto_version");
@@ -35,11 +53,23 @@ export function checkOptions(options: Options): void {
   wire.check(options.streaming !== "parallel" || options.protoVersion >= 4, "streaming");
 }
 
-/** Return the layout of messages under options, in a state of the stream. */
-export function layoutOf(options: Options, inStream: boolean): Layout {
+/**
+ * The bit of a parameter that states of a stream set. A state: between Stream Start and Stream
+ * Stop.
+ */
+export const IN_STREAM = 1;
+
+/** The names of these parameters, by the number of their bits. */
+export const STATE_PARAMETERS: readonly string[] = ["in_stream"];
+
+/**
+ * Return the layout of messages under options, in a state of the stream: `sets` are the parameters
+ * that it sets, as bits; 0 if it sets none.
+ */
+export function layoutOf(options: Options, sets: number): Layout {
   return {
     protoVersion: options.protoVersion,
-    inStream,
+    inStream: (sets & IN_STREAM) !== 0,
     parallel: options.streaming === "parallel",
     hasStreaming: (options.streaming ?? "off") !== "off",
   };
@@ -85,7 +115,7 @@ export class Session {
   /** The layout of the next message. */
   get layout(): Layout {
     const sets = this.state.sets;
-    if (sets !== this.sets) this.known = layoutOf(this.options, (sets & 1) !== 0);
+    if (sets !== this.sets) this.known = layoutOf(this.options, sets);
     this.sets = sets;
     return this.known;
   }

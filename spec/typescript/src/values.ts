@@ -44,6 +44,31 @@ const TEXTS: Record<Reason, string> = {
   build: "the message cannot carry this value",
 };
 
+/** Return the number that the text of an option is. */
+export function optionNumber(name: string, value: string): number {
+  if (!/^\d+$/.test(value)) throw unknownOption(name);
+  return Number(value);
+}
+
+/** Return the boolean that the text of an option is, in the words that PostgreSQL accepts (defGetBoolean). */
+export function optionFlag(name: string, value: string): boolean {
+  const isOn = ["true", "on", "1"].includes(value.toLowerCase());
+  if (!isOn && !["false", "off", "0"].includes(value.toLowerCase())) throw unknownOption(name);
+  return isOn;
+}
+
+/** Return the value of an option that its text is. */
+export function optionValue<const T extends string>(name: string, value: string, values: readonly T[]): T {
+  const found = values.find((each) => each === value);
+  if (found === undefined) throw unknownOption(name);
+  return found;
+}
+
+/** Return the error for an option, or a value of it, that determines no layout. */
+export function unknownOption(name: string): WireError {
+  return new WireError("value", name, null);
+}
+
 /** Bytes that are not a message, or a message that cannot be built. */
 export class WireError extends Error {
   override readonly name = "WireError";

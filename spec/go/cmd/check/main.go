@@ -1,7 +1,7 @@
 // Command check reads lines of a kind, settings and hex, and answers each with a line of JSON: the fields, or why and
 // where the bytes are refused.
 //
-//	message VERSION STREAMING IN_STREAM HEX
+//	message NAME=VALUE ... HEX     with options and the parameters that states set
 //	frame HEX
 //	connection SENDER STATE HEX
 package main
@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"pgoutput.test/codec/connection"
@@ -38,9 +37,10 @@ func main() {
 func answer(words []string, data []byte) string {
 	switch words[0] {
 	case "message":
-		version, _ := strconv.Atoi(words[1])
-		options := pgoutput.Options{ProtoVersion: version, Streaming: pgoutput.Streaming(words[2])}
-		layout := options.Layout(words[3] == "1")
+		layout, err := layoutOf(words[1 : len(words)-1])
+		if err != nil {
+			return refused(err)
+		}
 		message, err := pgoutput.ParseMessage(data, layout)
 		if err != nil {
 			return refused(err)
@@ -67,6 +67,21 @@ func answer(words []string, data []byte) string {
 	}
 	built, err := connection.BuildMessage(message)
 	return found(connection.ToJSON(message, &connection.Layout{}), err == nil && bytes.Equal(built, data))
+}
+
+func layoutOf(settings []string) (*pgoutput.Layout, error) {
+	options, sets := pgoutput.Options{}, uint64(0)
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, "=")
+		if bit := slices.Index(pgoutput.StateParameters, name); bit < 0 {
+			if err := options.Set(name, value); err != nil {
+				return nil, err
+			}
+		} else if value == "true" {
+			sets |= 1 << bit
+		}
+	}
+	return options.Layout(sets), nil
 }
 
 func found(json []byte, isBuilt bool) string {
