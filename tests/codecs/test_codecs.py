@@ -11,6 +11,7 @@ from pgoutput_construct.wire.connection_engine import parse_connection
 from pgoutput_construct.wire.engine import parse, parse_frame
 from tests.codecs.golden import golden_vectors, misread, settings_of
 from tools.codecs import CODECS, Codec, answers, built, message_line, missing_tools, run_tool
+from tools.fuzz import other_languages
 from tools.language import SPEC
 
 
@@ -68,6 +69,14 @@ def test_options(program: list[str]) -> None:
     wrong = {"streaming": "maybe", "proto_version": "four", "publication_names": "p"}
     found = answers(program, (message_line({name: value}, "") for name, value in wrong.items()))
     assert [(each["refuse"], each["path"]) for each in found] == [("value", name) for name in wrong]
+
+
+@pytest.mark.long
+def test_mutants(tmp_path: Path) -> None:
+    """Messages, frames and messages of connections that were changed are decided as Python decides them."""
+    report = other_languages.run(350_000, 0, tmp_path)
+    assert not report.problems
+    assert report.accepted > report.payloads / 20
 
 
 CHECKS = {

@@ -6,20 +6,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire import parse, parse_frame
-from pgoutput_construct.wire.jsonable import to_json
+from pgoutput_construct.wire.connection_engine import parse_connection
+from pgoutput_construct.wire.connection_messages import ConnectionMessage
+from pgoutput_construct.wire.frames import Frame
+from pgoutput_construct.wire.jsonable import _object
+from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import combinations
 from tools.codecs import CODECS, answers, built, message_line, missing_tools
-from tools.fuzz.mutate import mutated, pool
-from tools.fuzz.seeds import frames, payloads
+from tools.fuzz.mutate import Pool, mutated, pool
+from tools.fuzz.seeds import connection_messages, frames, payloads
 
 __all__ = ["LanguageReport", "run"]
 
+_FORMS: Final = {
+    cls.__name__: _object(cls) for union in (PgoutputMessage, Frame, ConnectionMessage) for cls in get_args(union)
+}
+"""The JSON of each class."""
 _BATCH: Final = 20_000
-_OPTIONS: Final = tuple(combinations())
 _NEVER_REPEATED: Final = 1 << 40
 _SHOWN: Final = 10
 _EVERY_SECONDS: Final = 10
@@ -58,28 +65,36 @@ def run(count: int, seed: int, directory: Path) -> LanguageReport:
             continue
         (directory / name).mkdir(parents=True, exist_ok=True)
         programs[name] = built(codec, directory / name)
-    report, pools = LanguageReport(languages=[*programs]), (pool([each.payload for each in payloads()]), pool(frames()))
+    report, subjects = LanguageReport(languages=[*programs]), [*_subjects()]
     begun = said = time.monotonic()
-    for number in range(seed * _NEVER_REPEATED, seed * _NEVER_REPEATED + -(-count // _BATCH)):
-        kind = number % (len(_OPTIONS) + 1)
-        some = mutated(pools[kind == len(_OPTIONS)], _BATCH, number).to_pylist()
-        _compare(report, programs, kind, some)
+    size = min(_BATCH, -(-count // len(subjects)))
+    for number in range(seed * _NEVER_REPEATED, seed * _NEVER_REPEATED + -(-count // size)):
+        seeds, line, read = subjects[number % len(subjects)]
+        some = mutated(seeds, size, number).to_pylist()
+        _compare(report, programs, [line(payload.hex()) for payload in some], [_decided(read, each) for each in some])
         if time.monotonic() - said > _EVERY_SECONDS:
             said = time.monotonic()
             print(f"{report.payloads:,} payloads, {report.payloads / (said - begun):,.0f} a second", file=sys.stderr)
     return report
 
 
-def _compare(report: LanguageReport, programs: Mapping[str, list[str]], kind: int, some: Sequence[bytes]) -> None:
-    line: Callable[[str], str] = "frame {}".format
-    read: Callable[[bytes], Any] = parse_frame
-    if kind < len(_OPTIONS):
-        given = _OPTIONS[kind]._asdict()
-        line, read = partial(message_line, given), partial(parse, **given)
-    wanted = [_decided(read, payload) for payload in some]
-    report.payloads += len(some)
+def _subjects() -> Iterator[tuple[Pool, Callable[[str], str], Callable[[bytes], Any]]]:
+    """Yield what is mutated, how programs are asked for it, and what reads it: messages by options, frames, states."""
+    messages = pool([each.payload for each in payloads()])
+    for options in combinations():
+        given = options._asdict()
+        yield messages, partial(message_line, given), partial(parse, **given)
+    yield pool(frames()), "frame {}".format, parse_frame
+    for (state, sender), seeds in connection_messages().items():
+        line = f"connection {sender} {state} {{}}".format
+        yield pool(seeds), line, partial(parse_connection, sender=sender, state=state)
+
+
+def _compare(
+    report: LanguageReport, programs: Mapping[str, list[str]], lines: Sequence[str], wanted: Sequence[Mapping[str, Any]]
+) -> None:
+    report.payloads += len(lines)
     report.accepted += sum("message" in each for each in wanted)
-    lines = [line(payload.hex()) for payload in some]
     for name, program in programs.items():
         for line, found, decided in zip(lines, answers(program, lines), wanted, strict=True):
             if not decided.items() <= found.items():
@@ -89,6 +104,8 @@ def _compare(report: LanguageReport, programs: Mapping[str, list[str]], kind: in
 def _decided(read: Callable[[bytes], Any], payload: bytes) -> dict[str, Any]:
     """Return what Python reads, or where it refuses that."""
     try:
-        return to_json(read(payload))
+        message = read(payload)
     except DecodeError as error:
         return {"path": error.path, "offset": error.offset}
+    name = type(message).__name__
+    return {"message": name, **_FORMS[name].to_json(message, name)}

@@ -9,16 +9,18 @@ from typing import Any, Final, NamedTuple
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import XLogData, build_frame
+from pgoutput_construct.wire.connection_engine import Role
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import ParseOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["RECORDINGS", "Recorded", "Seed", "frames", "payloads", "recordings"]
+__all__ = ["RECORDINGS", "Recorded", "Seed", "connection_messages", "frames", "payloads", "recordings"]
 
 _ROOT: Final = Path(__file__).parents[2]
 RECORDINGS: Final = _ROOT / "tests" / "data" / "recordings"
 _VECTORS: Final = _ROOT / "spec" / "vectors.jsonl"
 _FRAME_VECTORS: Final = _ROOT / "spec" / "vectors-envelope.jsonl"
+_CONNECTION_VECTORS: Final = _ROOT / "spec" / "vectors-connection.jsonl"
 
 
 class Seed(NamedTuple):
@@ -87,3 +89,12 @@ def frames() -> tuple[bytes, ...]:
     """Return frames: the vectors of the envelope, and some payloads in it."""
     carried = (XLogData(Lsn(7), Lsn(7), Timestamp(7), seed.payload) for seed in payloads()[::16])
     return (*(bytes.fromhex(vector["hex"]) for vector in _vectors(_FRAME_VECTORS)), *map(build_frame, carried))
+
+
+@cache
+def connection_messages() -> dict[tuple[str, Role], tuple[bytes, ...]]:
+    """Return the vectors of connections, by the state and the sender."""
+    found = dict[tuple[str, Role], list[bytes]]()
+    for vector in _vectors(_CONNECTION_VECTORS):
+        found.setdefault((vector["state"], vector["sender"]), []).append(bytes.fromhex(vector["hex"]))
+    return {when: tuple(each) for when, each in found.items()}
