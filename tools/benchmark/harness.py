@@ -114,7 +114,7 @@ HARNESSES = (
 
 CODECS = (
     Harness(
-        "Rust codec",
+        "rust-codec",
         "Rust",
         "rust",
         "cargo",
@@ -124,7 +124,7 @@ CODECS = (
         root=_SOURCES.parents[1],
     ),
     Harness(
-        "Go codec",
+        "go-codec",
         "Go",
         "go",
         "go",
@@ -134,7 +134,7 @@ CODECS = (
         root=_SOURCES.parents[1],
     ),
     Harness(
-        "TypeScript codec",
+        "typescript-codec",
         "TypeScript",
         "typescript",
         "node",
