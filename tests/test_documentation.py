@@ -644,6 +644,7 @@ def test_inline_options_exist() -> None:
         "--busy",
         "--changed",
         "--dlt-source",
+        "--engine",
         "--help",
         "--kill-every",
         "--pg",
