@@ -7,6 +7,7 @@ from tools.generate.text import constant, docstring, python_module
 from tools.language import Choice, Field, Message, Repeat, Spec
 from tools.language.elements import Alternative, Element, Structure
 from tools.language.model import State
+from tools.language.program_names import by_position
 
 __all__ = ["emit_messages"]
 
@@ -197,17 +198,12 @@ class _Classes:
 
 
 def _default(element: Element, structure: Structure, optional: bool) -> str:
-    positional = element.positional or _was_required(element, structure)
+    positional = by_position(element, structure)
     if element.conditional and not positional:
         return _BY_KEYWORD
     if positional or (isinstance(element, Choice) and element.optional):
         return _ABSENT
     return _REQUIRED if optional else ""
-
-
-def _was_required(element: Element, structure: Structure) -> bool:
-    """Return whether a field was always present before some version: programs pass it by position."""
-    return element.until is not None and not (element.since or element.when or structure.extended)
 
 
 def _signatures(fields: Sequence[_Attribute]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from tools.generate.kernels import emit_kernels
 from tools.generate.messages import emit_messages
 from tools.generate.protocol import emit_protocol
 from tools.generate.reference import emit_reference
+from tools.generate.reference_changes import emit_changes
 from tools.generate.reference_table import emit_fields
 from tools.generate.rust import emit_rust
 from tools.generate.text import GENERATED
@@ -23,9 +24,9 @@ from tools.generate.typescript import emit_typescript
 from tools.generate.vectors import emit_vectors
 from tools.generate.vectors_schema import emit_vectors_schema
 from tools.language import Spec, load
+from tools.language.breakage import check_released
 from tools.language.builtin_types import load_types
 from tools.language.errors import SpecError
-from tools.language.released import check_released
 from tools.language.rules import check_together
 
 __all__ = ["OUTPUTS", "Output", "orphans", "render"]
@@ -75,6 +76,9 @@ def _vectors(spec: str, name: str) -> Iterator[Output]:
 INSIDE = ("the messages inside", "reference.md")
 AROUND = ("the envelope around the messages", "reference-envelope.md")
 CONNECTION = ("the connection that carries them", "reference-connection.md")
+CHANGES = ("what changed", "reference-changes.md")
+PAGES = {"pgoutput.yaml": INSIDE[1], "replication.yaml": AROUND[1], "protocol.yaml": CONNECTION[1]}
+"""The reference page of each specification."""
 
 OUTPUTS = (
     *_layouts("pgoutput.yaml", "", "messages", "PgoutputMessage"),
@@ -83,9 +87,17 @@ OUTPUTS = (
     Output(f"{WIRE}/fields.py", "pgoutput.yaml", emit_fields),
     Output(f"{WIRE}/frame_fields.py", "replication.yaml", emit_fields),
     Output(f"{WIRE}/protocol.py", "pgoutput.yaml", emit_protocol),
-    Output("spec/reference.md", "pgoutput.yaml", partial(emit_reference, others=[AROUND, CONNECTION])),
-    Output("spec/reference-envelope.md", "replication.yaml", partial(emit_reference, others=[INSIDE, CONNECTION])),
-    Output("spec/reference-connection.md", "protocol.yaml", partial(emit_reference, others=[INSIDE, AROUND])),
+    Output("spec/reference.md", "pgoutput.yaml", partial(emit_reference, others=[AROUND, CONNECTION, CHANGES])),
+    Output(
+        "spec/reference-envelope.md", "replication.yaml", partial(emit_reference, others=[INSIDE, CONNECTION, CHANGES])
+    ),
+    Output("spec/reference-connection.md", "protocol.yaml", partial(emit_reference, others=[INSIDE, AROUND, CHANGES])),
+    Output(
+        "spec/reference-changes.md",
+        "pgoutput.yaml",
+        partial(emit_changes, pages=PAGES),
+        related=("replication.yaml", "protocol.yaml"),
+    ),
     *_vectors("pgoutput.yaml", "vectors"),
     *_vectors("replication.yaml", "vectors-envelope"),
     *_vectors("protocol.yaml", "vectors-connection"),

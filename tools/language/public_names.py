@@ -11,7 +11,7 @@ from tools.language.elements import Choice, Element, Repeat, Structure
 from tools.language.fields import Field
 from tools.language.model import Message, Part, Spec
 
-__all__ = ["PUBLIC_NAME_RULES"]
+__all__ = ["PUBLIC_NAME_RULES", "member_name"]
 
 Raise = Callable[[int, str, str], Exception]
 
@@ -88,9 +88,9 @@ def _names_of(element: Element) -> tuple[str, ...]:
 
 
 def _check_words(path: str, element: Element, error: Raise) -> None:
-    found = {_member(word) for word in _words(element)}
+    found = {member_name(word) for word in _words(element)}
     for word in _WORDS.get(path, ()):
-        if _member(word) not in found:
+        if member_name(word) not in found:
             problem = f"nothing of {path} is called {word!r} any more, which programs use"
             raise error(element.line, problem, f"Call it {word!r}, as before.")
 
@@ -102,7 +102,7 @@ def _words(element: Element) -> Iterator[str]:
         yield from (element.values or element.bits or {}).values()
 
 
-def _member(word: str) -> str:
+def member_name(word: str) -> str:
     """Return a word as the name of an enum member."""
     return re.sub(r"\W+", "_", word, flags=re.ASCII).strip("_").upper()
 
