@@ -5,7 +5,7 @@ state of the connection.
 """
 
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from pgoutput_construct.errors import DecodeError, EngineError
 from pgoutput_construct.wire import connection_codec, connection_messages
@@ -15,22 +15,32 @@ from pgoutput_construct.wire.connection_messages import FOLLOWING, ConnectionMes
 from pgoutput_construct.wire.reference import Reference
 
 __all__ = [
+    "CONNECTION",
+    "CONNECTION_STATES",
     "FIRST_STATE",
+    "SENDERS",
     "Role",
+    "begun",
     "build_connection",
     "connection_messages",
     "message_size",
     "next_state",
     "parse_connection",
+    "states_of",
 ]
 
 Role: TypeAlias = Literal["server", "client"]
 """Who sends a message."""
 
-FIRST_STATE = next(iter(FOLLOWING))[0]
+SENDERS: Final[tuple[Role, ...]] = get_args(Role)
+
+CONNECTION_STATES: Final = tuple(dict.fromkeys(state for state, _ in FOLLOWING))
+"""The states of a connection, the first one first."""
+FIRST_STATE: Final = CONNECTION_STATES[0]
 """The state of a connection before its first message."""
 
-_REFERENCE = Reference({}, DEFINITIONS)
+CONNECTION: Final = Reference({}, DEFINITIONS)
+"""The reference engine of a connection's messages, whose class follows from the sender and the state, too."""
 
 
 def parse_connection(data: bytes, sender: Role, state: str) -> ConnectionMessage:
@@ -51,7 +61,7 @@ def parse_connection(data: bytes, sender: Role, state: str) -> ConnectionMessage
             return message
     except REJECTIONS:
         pass
-    _REFERENCE.read(cls, data, {})
+    CONNECTION.read(cls, data, {})
     raise EngineError(f"{cls.__name__}: the engines disagree about {data[:80]!r}: please report this")
 
 
@@ -63,7 +73,7 @@ def build_connection(message: ConnectionMessage) -> bytes:
             return build(message)
         except REJECTIONS:
             pass
-    return _REFERENCE.build(message, {})
+    return CONNECTION.build(message, {})
 
 
 def message_size(data: bytes | bytearray, sender: Role, state: str) -> int | None:
@@ -115,6 +125,45 @@ def _class(data: bytes, sender: Role, state: str) -> type[ConnectionMessage]:
         if data[code : code + len(cls.CODE)] == cls.CODE:
             return cls
     raise DecodeError(_unknown(data[: len(tag) + 8], sender, state), offset=0)
+
+
+def begun(data: bytes, sender: Role, state: str) -> type[ConnectionMessage]:
+    """Return the class of a message whose end may be missing: the first one that its bytes can begin.
+
+    Args:
+        data: The message, or its beginning.
+        sender: Which side sent it.
+        state: The state of the connection.
+
+    Raises:
+        DecodeError: Bytes that do not begin a message which the sender can send in this state.
+    """
+    tagged = _tagged(sender, state)
+    tag = b"" if b"" in tagged else data[:1]
+    code = len(tag) + connection_codec.LENGTH.size
+    if data and len(data) < code + max((len(cls.CODE) for cls in tagged.get(tag, ())), default=0):
+        for cls in tagged.get(tag, ()):
+            if cls.CODE.startswith(data[code:]):
+                return cls
+    return _class(data, sender, state)
+
+
+def states_of(data: bytes, sender: Role) -> list[str]:
+    """Return the states in which a sender can send a message that begins with these bytes.
+
+    Args:
+        data: The message, or its beginning.
+        sender: Which side sent it.
+    """
+    return [state for state, role in FOLLOWING if role == sender and _can_begin(data, sender, state)]
+
+
+def _can_begin(data: bytes, sender: Role, state: str) -> bool:
+    try:
+        begun(data, sender, state)
+    except DecodeError:
+        return False
+    return True
 
 
 def _unknown(begin: bytes, sender: Role, state: str) -> str:

@@ -104,6 +104,8 @@ class Terminated(Subconstruct):
         while take(stream, 1, path) != b"\0":
             stream.seek(-1, SEEK_CUR)
             items.append(self.subcon._parsereport(stream, context, f"{path} -> [{len(items)}]"))
+        if recorder := context._params.get("recorder"):
+            recorder.ended(stream, path)
         return tuple(items)
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any, NamedTuple, Unpack
 
 from pgoutput_construct.errors import DecodeError
+from pgoutput_construct.wire.connection_engine import CONNECTION, Role, begun, message_size
+from pgoutput_construct.wire.connection_fields import FIELDS as CONNECTION_FIELDS
 from pgoutput_construct.wire.engine import FRAME_PARAMETERS, FRAMES, MESSAGES, explain, frame_parameters, refused
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
@@ -12,9 +14,9 @@ from pgoutput_construct.wire.options import MoreOptions, options
 from pgoutput_construct.wire.primitives import Primitive
 from pgoutput_construct.wire.reference import Reference, path_text, payload_bytes
 from pgoutput_construct.wire.spec_metadata import Described
-from pgoutput_construct.wire.structures import Kind
+from pgoutput_construct.wire.structures import Kind, Length
 
-__all__ = ["FieldSpan", "Trace", "TraceFault", "trace", "trace_frame"]
+__all__ = ["FieldSpan", "Trace", "TraceFault", "trace", "trace_connection", "trace_frame"]
 
 
 class FieldSpan(NamedTuple):
@@ -72,7 +74,7 @@ def trace(
     given, data = options(proto_version, streaming, in_stream, **others), payload_bytes(payload)
     if error := refused(data[:1], given):
         return Trace(data, error.message, (), TraceFault(error, "", 0, 0), FIELDS)
-    found = _trace(MESSAGES, data, given.parameters(), FIELDS)
+    found = _trace(MESSAGES, MESSAGES.by_tag.get(data[:1]), data, given.parameters(), FIELDS)
     if found.fault is None:
         return found
     return replace(found, fault=found.fault._replace(error=explain(data, given)))
@@ -92,16 +94,51 @@ def trace_frame(
         streaming: As of ``parse_frame``.
         others: As of ``parse_frame``.
     """
+    raw = payload_bytes(data)
     given = dict(zip(FRAME_PARAMETERS, frame_parameters(proto_version, streaming, **others), strict=True))
-    return _trace(FRAMES, payload_bytes(data), given, FRAME_FIELDS)
+    return _trace(FRAMES, FRAMES.by_tag.get(raw[:1]), raw, given, FRAME_FIELDS)
 
 
-def _trace(reference: Reference, data: bytes, parameters: Mapping[str, Any], fields: Mapping[str, Described]) -> Trace:
-    cls = reference.by_tag.get(data[:1])
-    recorder = _Recorder("" if cls is None else cls.__name__)
+def trace_connection(data: bytes | bytearray | memoryview, sender: Role, state: str) -> Trace:
+    """Return the fields of a message of a connection, as ``trace`` does for a message.
+
+    If its length differs from the number of bytes, the fields after the length are read as far as both reach.
+
+    Args:
+        data: As of ``parse_connection``.
+        sender: As of ``parse_connection``.
+        state: As of ``parse_connection``.
+    """
+    raw = payload_bytes(data)
+    try:
+        cls = begun(raw, sender, state)
+    except DecodeError as error:
+        return Trace(raw, None, (), TraceFault(error, "", 0, min(len(raw), 1)), CONNECTION_FIELDS)
+    found = _trace(CONNECTION, cls, raw, {}, CONNECTION_FIELDS)
+    size = message_size(raw, sender, state)
+    if found.fault is None or size is None or found.fault.start != cls.LENGTH_AT:
+        return found
+    shown = raw[:size]
+    inside = _trace(CONNECTION, cls, shown, {}, CONNECTION_FIELDS, _LenientRecorder(cls.__name__))
+    fault = inside.fault or found.fault._replace(start=len(shown), end=len(shown))
+    return replace(inside, data=raw, fault=fault)
+
+
+def _trace(
+    reference: Reference,
+    cls: type | None,
+    data: bytes,
+    parameters: Mapping[str, Any],
+    fields: Mapping[str, Described],
+    recorder: "_Recorder | None" = None,
+) -> Trace:
+    recorder = recorder or _Recorder("" if cls is None else cls.__name__)
     fault = None
     try:
-        reference.parse(data, {**parameters, "recorder": recorder})
+        if cls is None:
+            reference.parse(data, parameters)  # raises the error of an unknown tag
+        else:
+            reference.read(cls, data, {**parameters, "recorder": recorder})
     except DecodeError as error:
         key, size = recorder.failed or ("", 0 if cls else 1)
         fault = _fault(error, key, size, data)
@@ -139,6 +176,11 @@ class _Recorder:
                 self.tags[path] = value
         return value
 
+    def ended(self, stream: IO[bytes], path: str) -> None:
+        """Record the zero byte that ends a repeat, which has just been read."""
+        end = stream.tell()
+        self.spans.append(FieldSpan(f"{self.name}{path_text(path)}.end", f"{self._key(path)}.end", end - 1, end, 0))
+
     def _key(self, path: str) -> str:
         """Return the key of a path: without indexes, and with the tag of the branch after each choice."""
         key, at, *steps = self.name, *path.split(" -> ")
@@ -149,3 +191,10 @@ class _Recorder:
             # first.
             key += "".join(f":{self.tags[choice]}" for choice in (f"{at}_kind", at) if choice in self.tags)
         return key
+
+
+class _LenientRecorder(_Recorder):
+    """Records a message's length whatever the number of its bytes."""
+
+    def read(self, primitive: Primitive, stream: IO[bytes], context: Any, path: str) -> Any:
+        return super().read(primitive.number if isinstance(primitive, Length) else primitive, stream, context, path)

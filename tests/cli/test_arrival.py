@@ -391,7 +391,13 @@ COMMANDS = (
         {},
         frozenset({"publications", "follow", "from_lsn", "tables", "limit", "as_json", "everything"}),
     ),
-    _Command("inspect", (), "", {}, frozenset({"index", "seq", "frame", "everything", "svg", "html", *_OF_BYTES})),
+    _Command(
+        "inspect",
+        (),
+        "",
+        {},
+        frozenset({"index", "seq", "frame", "sender", "state", "everything", "svg", "html", *_OF_BYTES}),
+    ),
     _Command("build", (), "", {}, frozenset({"form", "output", *LAYOUT_OPTIONS})),
     _Command("decode", (), "", {}, frozenset({"form", *LAYOUT_OPTIONS})),
     _Command(

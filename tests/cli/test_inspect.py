@@ -11,6 +11,9 @@ from click.testing import Result
 
 import pgoutput_construct as pgo
 from pgoutput_construct.cli.commands._inspect_picture import ON_WHITE
+from pgoutput_construct.wire import connection_messages
+from pgoutput_construct.wire.connection_engine import build_connection
+from pgoutput_construct.wire.connection_messages import ConnectionMessage
 from pgoutput_construct.wire.trace import trace
 from tests.cli.conftest import Run
 from tests.live.recording import STORE, Recording
@@ -212,6 +215,62 @@ def test_frame(run: Run) -> None:
     assert _bytes(run("inspect", "--frame", "--index", 2, stdin=lines)) == data
 
 
+OK = "52 00000008 00000000"
+
+
+def _connection(*messages: ConnectionMessage) -> list[str]:
+    return [build_connection(message).hex() for message in messages]
+
+
+def test_connection(run: Run) -> None:
+    """A message of the connection, with its state, the end of a list, and the state that was given."""
+    result = run("inspect", "--sender", "server", OK)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("AuthenticationOk · 9 bytes · sent by the server, state authentication\n")
+    assert _bytes(result) == bytes.fromhex(OK)
+    [start] = _connection(connection_messages.StartupMessage(0, (connection_messages.StartupParameter("user", "me"),)))
+    result = run("inspect", "--sender", "client", start)
+    assert result.exit_code == 0 and _bytes(result).hex() == start
+    assert [row[2:] for row in _rows(result)][-1] == ["  end", "Int8(0)", "0", "Ends parameters."]
+    other = run("inspect", "--sender", "server", "--state", "idle", OK)
+    assert other.exit_code == 1 and "no message of a server in the state 'idle'" in other.stderr
+
+
+def test_a_cut_message_of_a_connection_is_shown(run: Run) -> None:
+    """What was received is shown up to its end, and the error names the length that counts more bytes."""
+    result = run("inspect", "--sender", "server", "52 00000017 0000000a 534352")
+    assert result.exit_code == 1 and _bytes(result).hex() == "52000000170000000a534352"
+    assert [(row[2], row[4]) for row in _rows(result)][2:-1] == [("request", "10"), ("mechanisms[0]", "fault")]
+    assert result.stderr == (
+        "Error: AuthenticationSASL.length at byte 1: is 23 bytes, but 11 bytes are left"
+        " (read with --sender server --state authentication)\n"
+    )
+    rest = run("inspect", "--sender", "server", f"{OK} 5a")
+    assert rest.exit_code == 1 and [row[5] for row in _rows(rest)][-1] == "1 byte not read"
+
+
+def test_what_a_connection_carries(run: Run) -> None:
+    """A CopyData, the frame in it and the message in that; offsets and errors are those of all bytes."""
+    relation = pgo.Relation(None, 1, "s", "t", "d", (pgo.RelationColumn(0, "a", 23, -1),))
+    frames = [
+        pgo.XLogData(pgo.Lsn(1), pgo.Lsn(2), pgo.Timestamp(3), pgo.build(message))
+        for message in (relation, pgo.Insert(None, 1, (b"5",)))
+    ]
+    lines = _connection(*(connection_messages.CopyData(pgo.build_frame(frame)) for frame in frames))
+    given = ("inspect", "--sender", "server", "--index", 2)
+    result = run(*given, stdin="\n".join(lines).encode())
+    assert (result.exit_code, _bytes(result).hex()) == (0, lines[1])
+    assert result.stdout.startswith(
+        "CopyData with XLogData with Insert · 44 bytes · sent by the server, state copy_both,"
+    )
+    assert "s.t" in result.stdout and "columns[0] (a)" in result.stdout
+    data = bytes.fromhex(lines[1])
+    cut = data[:1] + (len(data) - 2).to_bytes(4, "big") + data[5:-1]
+    bad = run(*given, stdin=f"{lines[0]}\n{cut.hex()}".encode())
+    assert bad.exit_code == 1 and _bytes(bad) == cut and re.search(r"data +Byten +fault", bad.stdout)
+    assert "Insert.new.columns[0].data at byte 13: needs 1 byte, but only 0 bytes are left, byte 43 of all" in bad.stderr
+
+
 def _saved(run: Run, tmp_path: Path) -> tuple[str, str]:
     """Return the picture of INSERT as SVG and as HTML."""
     svg, page = tmp_path / "a.svg", tmp_path / "a.html"
@@ -287,6 +346,14 @@ def test_names_cannot_draw(run: Run) -> None:
         (["45", "--seq", "1"], 2, "--seq needs a change log"),
         (["."], 2, "a change log needs --seq"),
         ([".", "--seq", "1", "--frame"], 2, "a change log stores messages, not frames"),
+        (
+            [".", "--seq", "1", "--sender", "client"],
+            2,
+            "--sender needs hexadecimal digits: a change log stores messages",
+        ),
+        (["45", "--state", "idle"], 2, "--state needs --sender"),
+        (["45", "--frame", "--sender", "server"], 2, "give one of them"),
+        (["", "--sender", "server"], 1, "no message of a server in the state"),
         (["45", "--streaming", "on"], 1, "--streaming on needs --proto-version 2"),
         (["--in-stream", "--proto-version", "1", "45"], 1, "--streaming on needs --proto-version 2 or newer, not 1"),
     ],

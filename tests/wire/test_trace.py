@@ -1,7 +1,11 @@
 """What is traced covers the bytes: of valid messages all, of others up to the fault."""
 
+import json
 import re
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,9 +15,10 @@ import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.testing import ParseOptions
 from pgoutput_construct.wire import definitions, frame_definitions
+from pgoutput_construct.wire.connection_engine import parse_connection
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
-from pgoutput_construct.wire.trace import Trace, trace, trace_frame
+from pgoutput_construct.wire.trace import Trace, trace, trace_connection, trace_frame
 from tests.live.recording import STORE, Recording
 from tests.wire.samples import SAMPLES
 
@@ -122,6 +127,58 @@ def test_recordings(path: Path) -> None:
         assert found.fault is None
         assert_covered(found, payload)
         session.parse(payload)
+
+
+VECTORS = Path(__file__).parents[2] / "spec" / "vectors-connection.jsonl"
+
+
+def _vectors() -> Iterator[dict[str, Any]]:
+    with VECTORS.open(encoding="utf-8") as lines:
+        yield from map(json.loads, islice(lines, 1, None))
+
+
+def test_messages_of_a_connection_are_covered() -> None:
+    """Fields, fault and rest are all bytes of each golden vector; there is a fault if parse refuses it."""
+    for vector in _vectors():
+        data = bytes.fromhex(vector["hex"])
+        found = trace_connection(data, vector["sender"], vector["state"])
+        ends = [0, *(span.end for span in found.spans)]
+        assert [span.start for span in found.spans] == ends[:-1], vector
+        assert all(found.fields[span.key].notation for span in found.spans)
+        if "refuse" in vector:
+            assert found.fault is not None and ends[-1] == found.fault.start <= found.fault.end <= len(data), vector
+        else:
+            message = parse_connection(data, vector["sender"], vector["state"])
+            assert found.fault is None and ends[-1] == len(data) and found.name == type(message).__name__, vector
+
+
+_SHORT = 120
+_CUT = {v["message"]: v for v in _vectors() if "refuse" not in v and len(v["hex"]) <= _SHORT}
+"""A golden vector of each message, short enough to be cut everywhere."""
+
+
+@pytest.mark.parametrize("name", [name for name in _CUT if not name.startswith("Encryption")])
+def test_a_cut_message_of_a_connection_is_read_as_far_as_it_reaches(name: str) -> None:
+    """Fields after the length are read, although it counts bytes that are missing."""
+    vector = _CUT[name]
+    data = bytes.fromhex(vector["hex"])
+    whole = trace_connection(data, vector["sender"], vector["state"])
+    for size in range(len(data)):
+        found = trace_connection(data[:size], vector["sender"], vector["state"])
+        assert found.fault is not None
+        # Before the constant that distinguishes messages of a tag, it may be another one.
+        if found.name == whole.name:
+            expected = [span for span in whole.spans if span.end <= size]
+            assert list(found.spans[: len(expected)]) == expected
+
+
+def test_bytes_after_a_message_of_a_connection_are_its_rest() -> None:
+    """A length that counts fewer bytes than there are ends the message there; the error is that of the length."""
+    data = bytes.fromhex("520000000800000000 5a0000000549")
+    found = trace_connection(data, "server", "authentication")
+    assert [(span.path, span.end) for span in found.spans][-1] == ("AuthenticationOk.request", 9)
+    assert found.fault is not None and (found.fault.start, found.fault.end) == (9, 9)
+    assert (found.fault.error.path, found.fault.error.offset) == ("AuthenticationOk.length", 1)
 
 
 def test_faults_have_the_bytes_that_are_wrong() -> None:

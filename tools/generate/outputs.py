@@ -86,6 +86,7 @@ OUTPUTS = (
     *_layouts("protocol.yaml", "connection_", "connection_messages", "ConnectionMessage"),
     Output(f"{WIRE}/fields.py", "pgoutput.yaml", emit_fields),
     Output(f"{WIRE}/frame_fields.py", "replication.yaml", emit_fields),
+    Output(f"{WIRE}/connection_fields.py", "protocol.yaml", emit_fields),
     Output(f"{WIRE}/protocol.py", "pgoutput.yaml", emit_protocol),
     Output("spec/reference.md", "pgoutput.yaml", partial(emit_reference, others=[AROUND, CONNECTION, CHANGES])),
     Output(

@@ -59,6 +59,8 @@ def _element(spec: Spec, element: Element, key: str) -> Iterator[Row]:
             if element.item.single is None:
                 yield f"{key}[]", _described("", element.description)
             yield from _nested(spec, element.item, f"{key}[]")
+            if not element.count and not element.to_end:
+                yield f"{key}.end", _described("Int8(0)", f"Ends {element.name}.")
         case Choice():
             yield from _choice(spec, element, key)
 

@@ -26,8 +26,8 @@ _BESIDE_OPTIONS = """all as_json changes check_server count create_publication c
 directory dsn duration everything failover failover_slot file file_mode follow form format frame from_lsn given
 handle_signals heartbeat help html index json kinds layout limit limits log log_format message metrics new_log
 non_default on_lost_slot on_progress on_rewrite open_xid output payload payloads publication publications publish
-reconnect_seconds replication_options segment_seconds self server_version settings slot slot_timeout snapshot
-snapshot_rate source start states status_interval stop svg system_identifier table tables threads timeline
+reconnect_seconds replication_options segment_seconds self sender server_version settings slot slot_timeout snapshot
+snapshot_rate source start state states status_interval stop svg system_identifier table tables threads timeline
 timeline_origin transactional_heartbeat until_idle until_lsn workers"""
 RESERVED_OPTIONS = (LINE_KEYS - {"proto_version"}) | {*_BESIDE_OPTIONS.split()}
 """Further arguments, attributes and options of functions, classes and commands that take options."""

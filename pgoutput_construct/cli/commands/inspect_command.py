@@ -2,10 +2,10 @@
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 import click
 
@@ -20,10 +20,12 @@ from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.stream.state import StreamState
 from pgoutput_construct.wire import parse, parse_frame
+from pgoutput_construct.wire.connection_engine import CONNECTION_STATES, SENDERS, Role, parse_connection, states_of
+from pgoutput_construct.wire.connection_messages import CopyData
 from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, noun
-from pgoutput_construct.wire.trace import Trace, trace, trace_frame
+from pgoutput_construct.wire.trace import Trace, trace, trace_connection, trace_frame
 
 __all__ = ["Context", "inspect_command", "labels"]
 
@@ -35,6 +37,17 @@ __all__ = ["Context", "inspect_command", "labels"]
 )
 @click.option("--seq", type=click.IntRange(min=0), help="Row number (seq) of the message in a change log.")
 @click.option("--frame", is_flag=True, help="SOURCE is a frame, the content of one CopyData message.")
+@click.option(
+    "--sender",
+    type=click.Choice(SENDERS),
+    help="SOURCE is a message of the connection, with its tag and length, that this side sent.",
+)
+@click.option(
+    "--state",
+    type=click.Choice(CONNECTION_STATES),
+    metavar="STATE",
+    help="The state of the connection (spec/protocol.yaml).  [default: the first in which SENDER can send the message]",
+)
 @click.option("--all", "everything", is_flag=True, help="Show wide rows and long values in full.")
 @layout_options("as in SOURCE")
 @state_options
@@ -46,6 +59,8 @@ def inspect_command(
     index: int,
     seq: int | None,
     frame: bool,
+    sender: Role | None,
+    state: str | None,
     everything: bool,
     given: Mapping[str, Any],
     states: Mapping[str, bool],
@@ -59,41 +74,65 @@ def inspect_command(
     selects one. Without SOURCE, or with -, standard input is read. Tables and columns are named if SOURCE has their
     Relation message before this one.
 
-    An invalid message is shown up to the error, and the exit status is 1.
+    With --sender, SOURCE is a message of the connection; a frame and a message in a CopyData are shown, too.
+
+    A message that ends too early or is invalid is shown up to the error, and the exit status is 1.
 
     \b
     Examples:
       pgoutput inspect 490000400f4e00027400000001316e
       pgoutput inspect --in-stream 490000031d000040074e0001740000000161
+      pgoutput inspect --sender server 520000000800000000
       pgoutput inspect changes.bin --index 3
       pgoutput inspect changelog/ --seq 120 --svg change.svg
     """
-    subject = _find(source, _ChosenMessage(index, seq, frame, given, states))
-    traces = list(_traces(subject, frame))
-    _show(subject, traces, everything, svg, html)
-    _check(subject, frame)
+    if state is not None and sender is None:
+        raise click.UsageError("--state needs --sender: who sent the message.")
+    if frame and sender is not None:
+        raise click.UsageError("--frame is the content of a CopyData, --sender a whole message: give one of them.")
+    subject = _find(source, _ChosenMessage(index, seq, _Kind(frame, sender, state), given, states))
+    layers = list(_layers(subject))
+    _show(subject, layers, everything, svg, html)
+    _check(subject, layers)
 
 
-def _traces(subject: "_Subject", frame: bool) -> Iterator[tuple[Trace, int]]:
-    """Yield the frame and the message in it, or the message alone, each with the offset of its first byte."""
-    if not frame:
-        yield trace(subject.payload, **subject.options), 0
-        return
-    outer = trace_frame(subject.payload, **subject.options)
-    yield outer, 0
-    if outer.name == XLogData.__name__ and outer.fault is None:
-        data = outer.spans[-1]
-        yield trace(data.value, **subject.options), data.start
+class _Layer(NamedTuple):
+    """A traced message, and those that carry it: a message of the connection, a frame."""
+
+    trace: Trace
+    base: int
+    """The offset of its first byte in the bytes that are shown."""
+    parse: Callable[[bytes], Any]
+    read_with: str
+    """The arguments with which it is read, for errors."""
 
 
-def _show(
-    subject: "_Subject", traces: list[tuple[Trace, int]], everything: bool, svg: Path | None, html: Path | None
-) -> None:
+def _layers(subject: "_Subject") -> Iterator[_Layer]:
+    """Yield what carries the message, and the message; up to one that is invalid, or carries nothing."""
+    kind, data, base, options = subject.kind, subject.payload, 0, subject.options
+    framed, read_with = kind.frame, as_arguments(options)
+    if kind.sender is not None:
+        sender, state = kind.sender, kind.state_of(data)
+        outer = trace_connection(data, sender, state)
+        told = f"--sender {sender} --state {state}"
+        yield _Layer(outer, base, lambda data: parse_connection(data, sender, state), told)
+        if outer.name != CopyData.__name__ or outer.fault is not None:
+            return
+        data, base, framed = outer.spans[-1].value, outer.spans[-1].start, True
+    if framed:
+        frame = trace_frame(data, **options)
+        yield _Layer(frame, base, lambda data: parse_frame(data, **options), read_with)
+        if frame.name != XLogData.__name__ or frame.fault is not None:
+            return
+        data, base = frame.spans[-1].value, base + frame.spans[-1].start
+    yield _Layer(trace(data, **options), base, lambda data: parse(data, **options), read_with)
+
+
+def _show(subject: "_Subject", layers: Sequence[_Layer], everything: bool, svg: Path | None, html: Path | None) -> None:
     from pgoutput_construct.cli.commands._inspect_picture import Picture
 
-    picture = Picture(
-        _title(subject, [each for each, _ in traces]), list(_rows(subject, traces, everything)), everything
-    )
+    traces = [layer.trace for layer in layers]
+    picture = Picture(_title(subject, traces), list(_rows(subject, layers, everything)), everything)
     picture.print()
     if svg is not None:
         svg.write_text(picture.svg(), "utf-8")
@@ -101,13 +140,12 @@ def _show(
         html.write_text(picture.html(), "utf-8")
 
 
-def _rows(subject: "_Subject", traces: list[tuple[Trace, int]], everything: bool) -> Iterator[Row]:
-    for depth, (each, base) in enumerate(traces):
-        inner = depth + 1 < len(traces)
-        names = labels(each, subject.before.relations)
-        for row in dump(each, Detail(everything, names), base, depth):
-            is_payload = inner and row.start == traces[depth + 1][1]
-            yield replace(row, kind=RowKind.GROUP, data=b"", value="") if is_payload else row
+def _rows(subject: "_Subject", layers: Sequence[_Layer], everything: bool) -> Iterator[Row]:
+    for depth, layer in enumerate(layers):
+        inner = layers[depth + 1].base if depth + 1 < len(layers) else None
+        names = labels(layer.trace, subject.before.relations)
+        for row in dump(layer.trace, Detail(everything, names), layer.base, depth):
+            yield replace(row, kind=RowKind.GROUP, data=b"", value="") if row.start == inner else row
 
 
 def _title(subject: "_Subject", traces: list[Trace]) -> str:
@@ -115,7 +153,11 @@ def _title(subject: "_Subject", traces: list[Trace]) -> str:
     options = ", ".join(f"{name} {subject.options[name]}" for name in LAYOUT_OPTIONS)
     states = [_state(name, subject.options[name]) for name in STATE_PARAMETERS]
     size = counted(len(subject.payload), "byte")
-    parts = [" with ".join(names), size, ", ".join([options, *states]), subject.location]
+    how = ", ".join([options, *states])
+    if subject.kind.sender is not None:
+        sent = f"sent by the {subject.kind.sender}, state {subject.kind.state_of(subject.payload)}"
+        how = f"{sent}, {how}" if len(traces) > 1 else sent
+    parts = [" with ".join(names), size, how, subject.location]
     return " · ".join(part for part in parts if part)
 
 
@@ -128,15 +170,15 @@ def _name(each: Trace) -> str:
     return "no message" if each.name is None else each.fields[each.name].notation
 
 
-def _check(subject: "_Subject", frame: bool) -> None:
+def _check(subject: "_Subject", layers: Sequence[_Layer]) -> None:
     """Raise the PgoutputError of parse, which may add the likely mistake to that of the trace."""
-    try:
-        outer = parse_frame(subject.payload, **subject.options) if frame else None
-        if outer is None or isinstance(outer, XLogData):
-            parse(subject.payload if outer is None else outer.data, **subject.options)
-    except DecodeError as error:
-        location = f"{subject.location}: " if subject.location else ""
-        raise PgoutputError(f"{location}{error} (read with {as_arguments(subject.options)})") from error
+    for layer in layers:
+        try:
+            layer.parse(layer.trace.data)
+        except DecodeError as error:
+            location = f"{subject.location}: " if subject.location else ""
+            inside = f", byte {layer.base + (error.offset or 0)} of all" if layer.base else ""
+            raise PgoutputError(f"{location}{error}{inside} (read with {layer.read_with})") from error
 
 
 _COLUMN: Final = re.compile(r"(.*\.columns\[(\d+)\]).*")
@@ -192,13 +234,46 @@ def _relation(relations: RelationCache, oid: int) -> Relation | None:
 _DIGITS: Final = re.compile(r"(\\x)?[0-9A-Fa-f\s]*")
 
 
+class _Kind(NamedTuple):
+    """What the bytes are: a message, a frame, or a message of the connection that one side sent."""
+
+    frame: bool
+    sender: Role | None
+    state: str | None
+
+    def state_of(self, data: bytes) -> str:
+        """Return the state of the connection: the given one, or the first in which the sender can send these bytes."""
+        assert self.sender is not None
+        return self.state or next(iter(states_of(data, self.sender)), CONNECTION_STATES[0])
+
+    def unwrap(self, data: bytes, options: Mapping[str, Any]) -> bytes:
+        """Return the message that these bytes carry; empty for those that carry none."""
+        try:
+            framed = self.frame
+            if self.sender is not None:
+                outer = parse_connection(data, self.sender, self.state_of(data))
+                data, framed = outer.data if isinstance(outer, CopyData) else b"", True
+            if framed:
+                frame = parse_frame(data, **options)
+                data = frame.data if isinstance(frame, XLogData) else b""
+        except DecodeError:
+            return b""
+        return data
+
+    def check_messages(self, source: str) -> None:
+        """Raise a usage error for anything else than messages, of which ``source`` consists."""
+        for option, given in (("--frame", self.frame), ("--sender", self.sender is not None)):
+            if given:
+                raise click.UsageError(f"{option} needs hexadecimal digits: {source}.")
+
+
 @dataclass(frozen=True, slots=True)
 class _ChosenMessage:
     """The message that the command line selects, and how to read it."""
 
     index: int
     seq: int | None
-    frame: bool
+    kind: _Kind
     given: Mapping[str, Any]
     """Options of START_REPLICATION."""
     states: Mapping[str, bool]
@@ -218,6 +293,7 @@ class _Subject:
     """One payload (or frame), its location, and how to read it."""
 
     payload: bytes
+    kind: _Kind
     options: Mapping[str, Any]
     """The keywords of parse."""
     location: str = ""
@@ -251,7 +327,7 @@ def _in_argument(source: str, selection: _ChosenMessage) -> _Subject:
     if not _DIGITS.fullmatch(source):
         raise click.UsageError(f"{source!r:.200} is neither a file, nor a directory, nor hexadecimal digits.")
     options = selection.all(selection.options(), StreamState().parameters)
-    return _Subject(payload_of(source.encode("ascii"), "SOURCE"), options)
+    return _Subject(payload_of(source.encode("ascii"), "SOURCE"), selection.kind, options)
 
 
 def _in_file(file: IO[bytes], name: str, selection: _ChosenMessage) -> _Subject:
@@ -259,8 +335,7 @@ def _in_file(file: IO[bytes], name: str, selection: _ChosenMessage) -> _Subject:
     first = source.peek().lstrip().partition(b"\n")[0]
     if first.startswith(b"#") or _DIGITS.fullmatch(first.decode("latin-1")):
         return _in_lines(source, selection)
-    if selection.frame:
-        raise click.UsageError("--frame needs hexadecimal digits: pg_recvlogical writes messages, not frames.")
+    selection.kind.check_messages("pg_recvlogical writes messages, not frames")
     return _in_recvlogical(source, file, selection)
 
 
@@ -269,20 +344,10 @@ def _in_lines(source: ByteSource, selection: _ChosenMessage) -> _Subject:
     for count, line in enumerate(hex_lines(source), 1):
         options = selection.options(line.known)
         if count == selection.index:
-            return _Subject(line.payload, selection.all(options, before.state.parameters), line.location, before)
-        before.read(_unwrap(line.payload, selection.frame, options), options)
+            keywords = selection.all(options, before.state.parameters)
+            return _Subject(line.payload, selection.kind, keywords, line.location, before)
+        before.read(selection.kind.unwrap(line.payload, options), options)
     raise PgoutputError(f"{source.name}: no message {selection.index}: the file has {counted(count, 'message')}")
-
-
-def _unwrap(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
-    """Return the message in a frame; empty for a frame without one."""
-    if not frame:
-        return payload
-    try:
-        outer = parse_frame(payload, **options)
-    except DecodeError:
-        return b""
-    return outer.data if isinstance(outer, XLogData) else b""
 
 
 def _in_recvlogical(source: ByteSource, file: IO[bytes], selection: _ChosenMessage) -> _Subject:
@@ -293,14 +358,16 @@ def _in_recvlogical(source: ByteSource, file: IO[bytes], selection: _ChosenMessa
         for decoded in read_recvlogical(source, options, _ignore):
             count += 1
             if count == selection.index:
-                return _Subject(decoded.payload, {**decoded.options, **selection.states}, location, before)
+                keywords = {**decoded.options, **selection.states}
+                return _Subject(decoded.payload, selection.kind, keywords, location, before)
             before.take(decoded.message)
             end = decoded.location["offset"] + len(decoded.payload) + 1
     except PgoutputError:
         payload = _rest(file, end)
         if count + 1 != selection.index or not payload:
             raise
-        return _Subject(payload, selection.all(options, before.state.parameters), location, before)
+        keywords = selection.all(options, before.state.parameters)
+        return _Subject(payload, selection.kind, keywords, location, before)
     raise PgoutputError(f"{source.name}: no message {selection.index}: the file has {counted(count, 'message')}")
 
 
@@ -317,8 +384,7 @@ def _rest(file: IO[bytes], start: int) -> bytes:
 def _in_change_log(source: str, selection: _ChosenMessage) -> _Subject:
     if selection.seq is None:
         raise click.UsageError("a change log needs --seq, the row number of the message.")
-    if selection.frame:
-        raise click.UsageError("--frame needs hexadecimal digits: a change log stores messages, not frames.")
+    selection.kind.check_messages("a change log stores messages, not frames")
     require("cli", "changelog")
     from pgoutput_construct.changelog import ChangeLog
 
@@ -329,4 +395,5 @@ def _in_change_log(source: str, selection: _ChosenMessage) -> _Subject:
     relations = LogRelations(log.index)
     relations.go_to(entry)
     location = f"{entry.segment}: seq {entry.seq}, WAL {entry.wal_start}, sent {entry.send_time}"
-    return _Subject(entry.payload, selection.all(options, entry.states), location, Context(relations))
+    keywords = selection.all(options, entry.states)
+    return _Subject(entry.payload, selection.kind, keywords, location, Context(relations))
