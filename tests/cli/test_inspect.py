@@ -268,7 +268,9 @@ def test_what_a_connection_carries(run: Run) -> None:
     cut = data[:1] + (len(data) - 2).to_bytes(4, "big") + data[5:-1]
     bad = run(*given, stdin=f"{lines[0]}\n{cut.hex()}".encode())
     assert bad.exit_code == 1 and _bytes(bad) == cut and re.search(r"data +Byten +fault", bad.stdout)
-    assert "Insert.new.columns[0].data at byte 13: needs 1 byte, but only 0 bytes are left, byte 43 of all" in bad.stderr
+    assert (
+        "Insert.new.columns[0].data at byte 13: needs 1 byte, but only 0 bytes are left, byte 43 of all" in bad.stderr
+    )
 
 
 def _saved(run: Run, tmp_path: Path) -> tuple[str, str]:
