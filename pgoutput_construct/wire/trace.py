@@ -74,7 +74,7 @@ def trace(
     given, data = options(proto_version, streaming, in_stream, **others), payload_bytes(payload)
     if error := refused(data[:1], given):
         return Trace(data, error.message, (), TraceFault(error, "", 0, 0), FIELDS)
-    found = _trace(MESSAGES, MESSAGES.by_tag.get(data[:1]), data, given.parameters(), FIELDS)
+    found = _trace(MESSAGES, data, given.parameters(), FIELDS)
     if found.fault is None:
         return found
     return replace(found, fault=found.fault._replace(error=explain(data, given)))
@@ -94,9 +94,8 @@ def trace_frame(
         streaming: As of ``parse_frame``.
         others: As of ``parse_frame``.
     """
-    raw = payload_bytes(data)
     given = dict(zip(FRAME_PARAMETERS, frame_parameters(proto_version, streaming, **others), strict=True))
-    return _trace(FRAMES, FRAMES.by_tag.get(raw[:1]), raw, given, FRAME_FIELDS)
+    return _trace(FRAMES, payload_bytes(data), given, FRAME_FIELDS)
 
 
 def trace_connection(data: bytes | bytearray | memoryview, sender: Role, state: str) -> Trace:
@@ -114,24 +113,26 @@ def trace_connection(data: bytes | bytearray | memoryview, sender: Role, state: 
         cls = begun(raw, sender, state)
     except DecodeError as error:
         return Trace(raw, None, (), TraceFault(error, "", 0, min(len(raw), 1)), CONNECTION_FIELDS)
-    found = _trace(CONNECTION, cls, raw, {}, CONNECTION_FIELDS)
+    found = _trace(CONNECTION, raw, {}, CONNECTION_FIELDS, cls)
     size = message_size(raw, sender, state)
     if found.fault is None or size is None or found.fault.start != cls.LENGTH_AT:
         return found
     shown = raw[:size]
-    inside = _trace(CONNECTION, cls, shown, {}, CONNECTION_FIELDS, _LenientRecorder(cls.__name__))
+    inside = _trace(CONNECTION, shown, {}, CONNECTION_FIELDS, cls, _LenientRecorder(cls.__name__))
     fault = inside.fault or found.fault._replace(start=len(shown), end=len(shown))
     return replace(inside, data=raw, fault=fault)
 
 
 def _trace(
     reference: Reference,
-    cls: type | None,
     data: bytes,
     parameters: Mapping[str, Any],
     fields: Mapping[str, Described],
+    cls: type | None = None,
     recorder: "_Recorder | None" = None,
 ) -> Trace:
+    """Return the fields of a message of the class; without one, of that of the tag."""
+    cls = cls or reference.by_tag.get(data[:1])
     recorder = recorder or _Recorder("" if cls is None else cls.__name__)
     fault = None
     try:

@@ -76,7 +76,7 @@ def _arguments(structure: Structure, line: int) -> Names:
 
 def _enums(owner: str, structure: Structure) -> dict[str, Names]:
     """Return the members of the enums of a structure's values, bits and branches."""
-    found = {}
+    found: dict[str, Names] = {}
     for element in structure.elements:
         words: dict[str, int] = {}
         if isinstance(element, Choice) and not element.valued:
