@@ -643,6 +643,7 @@ def test_inline_options_exist() -> None:
         "--archives",
         "--busy",
         "--changed",
+        "--diff",
         "--dlt-source",
         "--engine",
         "--help",
