@@ -125,3 +125,15 @@ def test_a_changed_harness_is_built_again(tmp_path: Path) -> None:
     assert built(foreign, tmp_path) is None
     stamp.write_text(foreign.stamp, "ascii")
     assert built(foreign, tmp_path) == stamp.parent
+
+
+def test_a_codec_is_built_with_its_harness(tmp_path: Path) -> None:
+    """It lies next to the harness's own sources, and belongs to what decides whether that is built again."""
+    plain = replace(HARNESSES[0], tool="true", build=("true",))
+    uses_codec = replace(plain, codec="go")
+    folder = prepare(uses_codec, tmp_path)
+    assert isinstance(folder, Path)
+    assert "module pgoutput.test/codec" in (folder / "codec" / "go.mod").read_text("utf-8")
+    assert (folder / "main.go").read_bytes() == (plain.sources / "main.go").read_bytes()
+    assert built(uses_codec, tmp_path) == folder
+    assert built(plain, tmp_path) is None

@@ -45,6 +45,7 @@ PEERS: Final = FOLDER / "benchmark"
 """Where they are built, for every clone of this user."""
 
 _SOURCES: Final = Path(__file__).parent
+_SPEC: Final = _SOURCES.parents[1] / "spec"
 _SECONDS: Final = 600
 """A build that takes longer, since it gets no answer from a registry for example, is given up."""
 
@@ -67,6 +68,8 @@ class Harness:
     """The folder of its folder."""
     root: Path = _SOURCES
     """The folder of that."""
+    codec: str = ""
+    """The folder of spec/ with a codec that our part uses: it is copied next to that, as codec/."""
 
     @property
     def title(self) -> str:
@@ -81,7 +84,8 @@ class Harness:
     @property
     def stamp(self) -> str:
         """A name of the sources: a program that was built from others is built again."""
-        files = sorted(path for path in self.sources.rglob("*") if path.is_file())
+        folders = [self.sources] + [_SPEC / self.codec] * bool(self.codec)
+        files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
         return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
     def check(self, batch: Batch) -> None:
@@ -208,6 +212,8 @@ def prepare(harness: Harness, directory: Path = PEERS) -> Path | str:
         return problem
     folder = directory / harness.kind / harness.folder
     shutil.copytree(harness.sources, folder, dirs_exist_ok=True)
+    if harness.codec:
+        shutil.copytree(_SPEC / harness.codec, folder / "codec", dirs_exist_ok=True)
     try:
         done = subprocess.run(harness.build, cwd=folder, capture_output=True, text=True, check=False, timeout=_SECONDS)
     except subprocess.TimeoutExpired:
