@@ -1,19 +1,27 @@
-"""Clients that must pass the suite: our live client, our capture, and PostgreSQL's own subscriptions."""
+"""Clients that must pass the suite: our live client, our capture, our codecs in other languages, and PostgreSQL's own
+subscriptions.
+"""
 
+import shutil
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pgoutput_construct.conformance import ConformanceCase, Verdict, all_cases, run_case
+from pgoutput_construct.conformance import ConformanceCase, ConformanceClient, Verdict, all_cases, run_case
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from tools.conformance import clients
 from tools.conformance.capture_log import CaptureClient
+from tools.conformance.clients import CLIENTS, UnavailableClientError
 from tools.conformance.forked import ForkedClient
 from tools.conformance.subscription import SUBSCRIBER_SETTINGS, SubscriptionClient
 
 pytestmark = pytest.mark.slow
 
 CAPTURE = CaptureClient()
+PROGRAMS = Path(clients.__file__).parent / "clients"
 LIVE = ForkedClient("the live client", "tools.conformance.adapters.live_client")
 REFUSED = {"two-phase/not-asked-for"}
 """What the live client refuses: it says that it reads slots without two_phase alone."""
@@ -75,6 +83,52 @@ def test_the_capture_passes(case: ConformanceCase) -> None:
     """Every case that applies to it."""
     result = run_case(case, CAPTURE, PATIENCE)
     assert result.is_good, (result.problem, result.expected, result.reported, result.errors)
+
+
+@pytest.fixture(scope="module", params=["rust-codec", "go-codec", "typescript-codec"])
+def codec_client(request: pytest.FixtureRequest) -> Iterator[ConformanceClient]:
+    """The program over the codec of each language whose tools are there."""
+    (entry,) = (entry for entry in CLIENTS if entry.name == request.param)
+    try:
+        opened = entry.open()
+    except UnavailableClientError as error:
+        pytest.skip(f"{entry.title}: {error}")
+    with opened as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "case",
+    _cases(
+        "damage/insert-cut-in-value",
+        "feedback/confirms-what",
+        "handshake/odd",
+        "messages/contents",
+        "parallel/subtransaction-aborted-last",
+        "reconnects/once",
+        "two-phase/streamed-with",
+        "values/binary-old",
+    ),
+)
+def test_codecs_pass(codec_client: ConformanceClient, case: ConformanceCase) -> None:
+    """Every case: they read and build all versions of the protocol."""
+    result = run_case(case, codec_client, PATIENCE)
+    assert result.verdict is Verdict.PASSES, (result.problem, result.expected, result.reported, result.errors)
+
+
+@pytest.mark.parametrize(
+    ("folder", "command"),
+    [
+        ("codec_rust", ("rustfmt", "--check", "--edition", "2021", "src/main.rs")),
+        ("codec_go", ("gofmt", "-d", ".")),
+    ],
+)
+def test_style(folder: str, command: tuple[str, ...]) -> None:
+    """Their programs are formatted as the language's formatter does it; tsc is strict whenever it compiles."""
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {command[0]} on the PATH")
+    done = subprocess.run(command, cwd=PROGRAMS / folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 @pytest.mark.server

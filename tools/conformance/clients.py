@@ -16,7 +16,7 @@ from pgoutput_construct.conformance import CommandClient, ConformanceClient
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tools.benchmark import pypgoutput
 from tools.benchmark.harness import Harness, prepare
-from tools.cache import FOLDER
+from tools.cache import FOLDER, fetching
 from tools.conformance.capture_log import CaptureClient
 from tools.conformance.forked import ForkedClient
 from tools.conformance.recvlogical import PROGRAM, RecvlogicalClient
@@ -116,7 +116,44 @@ _NODE: Final = Harness(
     kind="clients",
     root=_HERE,
 )
+_CODEC_GO: Final = Harness(
+    "Go codec",
+    "Go",
+    "codec_go",
+    "go",
+    ("go", "build", "-mod=mod", "-o", "client", "."),
+    ("./client",),
+    kind="clients",
+    root=_HERE,
+    codec="go",
+)
+_CODEC_RUST: Final = Harness(
+    "Rust codec",
+    "Rust",
+    "codec_rust",
+    "cargo",
+    ("cargo", "build", "--quiet", "--target-dir", "target"),
+    ("target/debug/codec_conformance",),
+    kind="clients",
+    root=_HERE,
+    codec="rust",
+)
+_CODEC_TYPESCRIPT: Final = Harness(
+    "TypeScript codec",
+    "TypeScript",
+    "codec_typescript",
+    "node",
+    ("npm", "run", "--silent", "build"),
+    ("node", "dist/main.js"),
+    kind="clients",
+    root=_HERE,
+    codec="typescript",
+)
+_ASKED: Final = "{slot} {publication} {proto_version} {streaming} {binary} {messages} {two_phase} {origin} {timeout}"
 _ARGUMENTS: Final = {
+    _CODEC_GO: f"{{url}} {_ASKED}",
+    _CODEC_RUST: f"{{host}} {{port}} {{user}} {{password}} {{database}} {_ASKED}",
+    _CODEC_TYPESCRIPT: f"{{url}} {_ASKED}",
     _GO: "{url} {slot} {publication} {proto_version} {streaming} {binary} {messages} {timeout}",
     _RUST: "{url} {slot} {publication} {proto_version} {streaming} {binary} {messages} {two_phase} {timeout}",
     _NODE: "{host} {port} {user} {password} {database} {slot} {publication} {binary} {messages}",
@@ -124,7 +161,8 @@ _ARGUMENTS: Final = {
 
 
 def _command(harness: Harness) -> Any:
-    folder = prepare(harness, _BUILT)
+    with fetching(f"conformance-{harness.folder}"):
+        folder = prepare(harness, _BUILT)
     if isinstance(folder, str):
         raise UnavailableClientError(folder)
     program = str(folder / harness.run[0]) if "/" in harness.run[0] else harness.run[0]
@@ -201,6 +239,30 @@ CLIENTS: Final = (
     ),
     ClientEntry(
         "pg-logical-replication", "pg-logical-replication", "JavaScript", lambda: _command(_NODE), _node_version
+    ),
+    ClientEntry(
+        "rust-codec",
+        "Rust codec",
+        "Rust",
+        lambda: _command(_CODEC_RUST),
+        lambda: __version__,
+        "spec/rust, and pgwire-replication for the connection",
+    ),
+    ClientEntry(
+        "go-codec",
+        "Go codec",
+        "Go",
+        lambda: _command(_CODEC_GO),
+        lambda: __version__,
+        "spec/go, and pgx's pgconn for the connection",
+    ),
+    ClientEntry(
+        "typescript-codec",
+        "TypeScript codec",
+        "TypeScript",
+        lambda: _command(_CODEC_TYPESCRIPT),
+        lambda: __version__,
+        "spec/typescript, and node-postgres for the connection",
     ),
 )
 """In the order of the report card."""
