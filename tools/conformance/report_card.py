@@ -103,8 +103,8 @@ _HEAD: Final = """\
 # Report card of clients
 
 Made by `python -m tools.conformance`, which runs the {count} cases of
-[the conformance suite](../how-to/conformance.md) against each client, through a program of a page that follows a slot
-with its library (`tools/conformance`). Such a program does what a library leaves to its user, as PostgreSQL's
+[the conformance suite](../how-to/conformance.md) against each client, through a program of a page or two that follows a
+slot with its library (`tools/conformance`). Such a program does what a library leaves to its user, as PostgreSQL's
 documentation asks; what is said here is about the library, in this version.
 """
 
