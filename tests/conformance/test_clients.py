@@ -102,7 +102,6 @@ def codec_client(request: pytest.FixtureRequest) -> Iterator[ConformanceClient]:
     _cases(
         "damage/insert-cut-in-value",
         "feedback/confirms-what",
-        "handshake/odd",
         "messages/contents",
         "parallel/subtransaction-aborted-last",
         "reconnects/once",

@@ -15,7 +15,7 @@ from pgoutput_construct import __version__
 from pgoutput_construct.conformance import CommandClient, ConformanceClient
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tools.benchmark import pypgoutput
-from tools.benchmark.harness import Harness, prepare
+from tools.benchmark.harness import Harness, lacking, prepare
 from tools.cache import FOLDER, fetching
 from tools.conformance.capture_log import CaptureClient
 from tools.conformance.forked import ForkedClient
@@ -161,6 +161,8 @@ _ARGUMENTS: Final = {
 
 
 def _command(harness: Harness) -> Any:
+    if problem := lacking(harness):
+        raise UnavailableClientError(problem)  # what is built already may need node all the same
     with fetching(f"conformance-{harness.folder}"):
         folder = prepare(harness, _BUILT)
     if isinstance(folder, str):
@@ -246,7 +248,7 @@ CLIENTS: Final = (
         "Rust",
         lambda: _command(_CODEC_RUST),
         lambda: __version__,
-        "spec/rust, and pgwire-replication for the connection",
+        "spec/rust, and parts of pgwire-replication for the connection",
     ),
     ClientEntry(
         "go-codec",
