@@ -6,23 +6,20 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tools.cache import FOLDER, fetching
+from tools.npm import TYPESCRIPT
 
 __all__ = ["CODECS", "TSC", "Codec", "CodecError", "answers", "built", "message_line", "missing_tools", "run_tool"]
 
 _SPEC: Final = Path(__file__).parents[1] / "spec"
-_TYPESCRIPT: Final = "7.0.2"
-_HOME: Final = FOLDER / f"typescript-{_TYPESCRIPT}"
-TSC: Final = _HOME / "node_modules" / ".bin" / "tsc"
+TSC: Final = TYPESCRIPT.path
 """The compiler of TypeScript, once it was fetched."""
-_INSTALL: Final = ("install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts")
+_FETCH: Final = "python -m tools.codecs"
 
 
 class CodecError(Exception):
@@ -54,9 +51,7 @@ def missing_tools(codec: Codec) -> str:
     missing = [tool for tool in codec.tools if not shutil.which(tool)]
     if missing:
         return f"the codec in {codec.name} needs {', '.join(missing)} on the PATH"
-    if codec.name == "typescript" and not TSC.exists():
-        return "no compiler of TypeScript: fetch it: python -m tools.codecs"
-    return ""
+    return TYPESCRIPT.missing(_FETCH) if codec.name == "typescript" else ""
 
 
 def built(codec: Codec, target: Path, spec: Path = _SPEC) -> list[str]:
@@ -125,20 +120,9 @@ def _process(command: Sequence[str]) -> Iterator["subprocess.Popen[str]"]:
 
 def main() -> None:
     """Fetch the compiler of TypeScript, unless it is there."""
-    with fetching(_HOME.name):
-        if not TSC.exists():
-            _fetch()
-
-
-def _fetch() -> None:
-    npm = shutil.which("npm")
-    if npm:
-        print("fetching the compiler of TypeScript", file=sys.stderr)
-        _HOME.mkdir(parents=True, exist_ok=True)
-        package = f"typescript@{_TYPESCRIPT}"
-        subprocess.run([npm, *_INSTALL, "--prefix", str(_HOME), package], check=False, stdout=sys.stderr)
-    if problem := missing_tools(CODECS["typescript"]):
-        raise SystemExit(f"Error: {problem}" + " (it failed, for the reason above)" * bool(npm))
+    TYPESCRIPT.fetch()
+    if problem := TYPESCRIPT.missing(_FETCH):
+        raise SystemExit(f"Error: {problem}")
 
 
 if __name__ == "__main__":
