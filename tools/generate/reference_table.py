@@ -4,13 +4,14 @@ The keys match the paths that ``trace`` records: a name per step, ``[]`` for an 
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from tools.generate.text import constant, python_module
 from tools.language import Choice, Field, Repeat, Spec
 from tools.language.elements import Element, Structure
 
-__all__ = ["emit_fields"]
+__all__ = ["FieldRow", "emit_fields", "field_rows"]
 
 IMPORTS = """
 from collections.abc import Mapping
@@ -19,45 +20,60 @@ from typing import Final
 from pgoutput_construct.wire.spec_metadata import Described
 """
 
-Row = tuple[str, str]
+
+@dataclass(frozen=True)
+class FieldRow:
+    """What the specification says of a message, a field, a group of fields, or the tag of a choice."""
+
+    key: str
+    notation: str
+    description: str
+    values: Mapping[Any, str] = field(default_factory=dict)
+    bits: Mapping[Any, str] = field(default_factory=dict)
+    element: Element | None = None
+    """The element that it is; None for a message, and for an item of a repeat."""
 
 
 def emit_fields(spec: Spec) -> str:
     """Return the module with the table."""
-    lines: list[Row] = []
-    for message in spec.messages:
-        lines.append((message.class_name, _described(message.name, message.description)))
-        lines += _inside(spec, message, message.class_name)
-    rows = (f"{key!r}: {described}" for key, described in lines)
+    rows = (f"{row.key!r}: {_described(row)}" for row in field_rows(spec))
     table = constant("FIELDS: Final[Mapping[str, Described]]", rows, "The rows by key, in wire order.")
     about = f"{spec.title}: what the specification says of each place in a message."
     return python_module(spec, [about], IMPORTS, '__all__ = ["FIELDS"]', table)
 
 
-def _inside(spec: Spec, structure: Structure, key: str) -> Iterator[Row]:
+def field_rows(spec: Spec) -> Iterator[FieldRow]:
+    """Yield the rows of all messages in wire order."""
+    for message in spec.messages:
+        yield FieldRow(message.class_name, message.name, message.description)
+        yield from _inside(spec, message, message.class_name)
+
+
+def _inside(spec: Spec, structure: Structure, key: str) -> Iterator[FieldRow]:
     """Yield the rows of a structure, as the definitions nest it: parts are expanded inline."""
     for element in structure.elements:
         yield from _element(spec, element, f"{key}.{element.name}")
 
 
-def _nested(spec: Spec, structure: Structure | str, key: str) -> Iterator[Row]:
+def _nested(spec: Spec, structure: Structure | str, key: str) -> Iterator[FieldRow]:
     """Yield the rows of a nested structure or part: a single element takes its place."""
     structure = spec.part(structure) if isinstance(structure, str) else structure
     alone = structure.single is not None and len(structure.elements) == 1
     yield from _element(spec, structure.elements[0], key) if alone else _inside(spec, structure, key)
 
 
-def _element(spec: Spec, element: Element, key: str) -> Iterator[Row]:
+def _element(spec: Spec, element: Element, key: str) -> Iterator[FieldRow]:
     match element:
         case Field(part=str(part)):
-            yield key, _described(part, element.description)
+            yield FieldRow(key, part, element.description, element=element)
             yield from _nested(spec, part, key)
         case Field():
-            yield key, _described(element.notation, element.description, element.values, element.bits)
+            values, bits = element.values or {}, element.bits or {}
+            yield FieldRow(key, element.notation, element.description, values, bits, element)
         case Repeat():
-            yield key, _described(element.kind, element.description)
+            yield FieldRow(key, element.kind, element.description, element=element)
             if element.item.single is None:
-                yield f"{key}[]", _described("", element.description)
+                yield FieldRow(f"{key}[]", "", element.description)
             yield from _nested(spec, element.item, f"{key}[]")
             if not element.count and not element.to_end:
                 yield f"{key}.end", _described("Int8(0)", f"Ends {element.name}.")
@@ -65,21 +81,20 @@ def _element(spec: Spec, element: Element, key: str) -> Iterator[Row]:
             yield from _choice(spec, element, key)
 
 
-def _choice(spec: Spec, choice: Choice, key: str) -> Iterator[Row]:
+def _choice(spec: Spec, choice: Choice, key: str) -> Iterator[FieldRow]:
     """Yield the row of the tag, and those of the branches."""
     tags = {a.letter: a.description or a.name for a in choice.alternatives}
     if choice.valued:
-        yield key, _described("Byte1", choice.description, tags)
+        yield FieldRow(key, "Byte1", choice.description, tags, element=choice)
     else:
-        yield f"{key.removesuffix(choice.name)}{choice.kind_name}", _described("Byte1", choice.description, tags)
-        yield key, _described(choice.kind, choice.description)
+        tag = f"{key.removesuffix(choice.name)}{choice.kind_name}"
+        yield FieldRow(tag, "Byte1", choice.description, tags, element=choice)
+        yield FieldRow(key, choice.kind, choice.description, element=choice)
     for alternative in choice.alternatives:
         if alternative.then is not None:
             yield from _nested(spec, alternative.then, f"{key}:{alternative.letter}")
 
 
-def _described(
-    notation: str, description: str, values: Mapping[Any, str] | None = None, bits: Mapping[Any, str] | None = None
-) -> str:
-    named = "".join(f", {name}={dict(rows)!r}" for name, rows in (("values", values), ("bits", bits)) if rows)
-    return f"Described({notation!r}, {description!r}{named})"
+def _described(row: FieldRow) -> str:
+    named = "".join(f", {name}={dict(rows)!r}" for name, rows in (("values", row.values), ("bits", row.bits)) if rows)
+    return f"Described({row.notation!r}, {row.description!r}{named})"
