@@ -1,0 +1,102 @@
+/** The pane of a stream: its messages, with the state of each, and what the session says against it. */
+
+import { specifications } from "./data.js";
+import { element, reveal } from "./dom.js";
+import type { Entry } from "./stream.js";
+
+/** The first state, between transactions. */
+const IDLE = specifications.message.states[0]?.name ?? "";
+
+export class StreamView {
+  private entries: readonly Entry[] = [];
+  private rows: HTMLElement[] = [];
+  private index = 0;
+
+  constructor(
+    private readonly pane: HTMLElement,
+    private readonly choose: (index: number) => void,
+  ) {
+    pane.addEventListener("click", (event) => {
+      const row = (event.target as HTMLElement).closest<HTMLElement>("[data-index]");
+      if (row !== null) this.choose(Number(row.dataset["index"]));
+    });
+    pane.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** Show the messages of a stream. */
+  show(entries: readonly Entry[]): void {
+    this.entries = entries;
+    this.rows = entries.map((entry, index) => this.row(entry, index));
+    this.pane.replaceChildren(...this.rows);
+  }
+
+  private row(entry: Entry, index: number): HTMLElement {
+    const state = stateOf(entry);
+    const earlier = this.entries[index - 1];
+    const isNew = earlier === undefined || stateOf(earlier) !== state || (state !== IDLE && isIdle(entry.before));
+    const row = element(
+      "div",
+      {
+        role: "option",
+        id: `message-${index}`,
+        "data-index": index,
+        "aria-selected": "false",
+        class: `state-${state} ${isNew ? "new-state" : ""} ${entry.error === "" ? "" : "refused"}`,
+        title: entry.error === "" ? about(entry) : entry.error,
+      },
+      element("span", { class: "number" }, String(index + 1)),
+      element("span", { class: "name" }, entry.name || "?"),
+      element("span", { class: "table" }, entry.table),
+      element("span", { class: "state" }, isNew ? state : ""),
+    );
+    if (entry.error !== "") row.append(element("span", { class: "error" }, entry.error));
+    return row;
+  }
+
+  /** Choose a message. */
+  select(index: number): void {
+    this.rows[this.index]?.setAttribute("aria-selected", "false");
+    this.index = index;
+    const row = this.rows[index];
+    if (row === undefined) return;
+    row.setAttribute("aria-selected", "true");
+    this.pane.setAttribute("aria-activedescendant", row.id);
+    reveal(this.pane, row);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const end = this.entries.length - 1;
+    const steps: Record<string, number> = {
+      ArrowDown: this.index + 1,
+      ArrowUp: this.index - 1,
+      PageDown: this.index + 10,
+      PageUp: this.index - 10,
+      Home: 0,
+      End: end,
+    };
+    const step = steps[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    this.choose(Math.min(Math.max(step, 0), end));
+  }
+}
+
+/** Return the state that a message belongs to: the one that it enters, or the one that it ends. */
+function stateOf({ before, after }: Entry): string {
+  const states = isIdle(after) ? before : after;
+  return states.length > 1 ? "unknown" : (states[0] ?? "");
+}
+
+function isIdle(states: readonly string[]): boolean {
+  return states.length === 1 && states[0] === IDLE;
+}
+
+/** Say between which states a message is. */
+export function about({ before, after, settings }: Entry): string {
+  if (before.length === 0) return "";
+  const from = before.join(" or ");
+  const to = after.join(" or ");
+  const inside = settings.inStream ? "inside a stream" : "outside a stream";
+  return from === to ? `State: ${from}, ${inside}` : `State: ${from}, ${inside}; then ${to}`;
+}

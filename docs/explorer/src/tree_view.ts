@@ -1,0 +1,153 @@
+/** The pane of fields: a tree that the keyboard can walk, and a search in it. */
+
+import type { Choices } from "./bytes_view.js";
+import { element, reveal } from "./dom.js";
+import type { Node, Tree } from "./tree.js";
+import { meaningOf, valueOf } from "./tree.js";
+
+/** Characters of a value that a row shows. */
+const LONGEST = 48;
+
+export class TreeView {
+  private tree: Tree | null = null;
+  private selected: Node | null = null;
+  private readonly closed = new Set<string>();
+  private readonly rows = new Map<Node, HTMLElement>();
+
+  constructor(
+    private readonly pane: HTMLElement,
+    private readonly choices: Choices,
+  ) {
+    const nodeOf = (event: Event) => {
+      const id = (event.target as HTMLElement).closest<HTMLElement>("[data-id]")?.dataset["id"];
+      return id === undefined ? undefined : this.tree?.get(id);
+    };
+    pane.addEventListener("click", (event) => {
+      const node = nodeOf(event);
+      if (node === undefined) return;
+      if ((event.target as HTMLElement).classList.contains("twisty")) this.toggle(node, this.closed.has(node.id));
+      else this.choices.select(node);
+    });
+    pane.addEventListener("mouseover", (event) => this.choices.hover(nodeOf(event) ?? null));
+    pane.addEventListener("mouseleave", () => this.choices.hover(null));
+    pane.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** Show a tree. */
+  show(tree: Tree): void {
+    this.tree = tree;
+    this.rows.clear();
+    const rows = tree.nodes.map((node) => this.row(node));
+    this.pane.replaceChildren(...rows);
+    this.unfold();
+  }
+
+  private row(node: Node): HTMLElement {
+    const value = valueOf(node);
+    const short = value.length > LONGEST ? `${value.slice(0, LONGEST)}…` : value;
+    const isOpen = node.children.length > 0 && String(!this.closed.has(node.id));
+    const row = element(
+      "div",
+      {
+        role: "treeitem",
+        id: `row-${this.rows.size}`,
+        class: `${node.kind} c${node.colour}`,
+        "data-id": node.id,
+        "aria-level": depthOf(node) + 1,
+        "aria-selected": "false",
+        style: `--depth: ${depthOf(node)}`,
+        title: node.described.description,
+        "aria-expanded": isOpen,
+      },
+      element("span", { class: "twisty", "aria-hidden": "true" }),
+      element("span", { class: "name" }, node.name),
+    );
+    if (node.label !== "") row.append(element("span", { class: "label" }, node.label));
+    if (short !== "") row.append(element("span", { class: "value" }, short));
+    const meaning = meaningOf(node) || (node.parent === null ? node.described.description : "");
+    if (meaning !== "") row.append(element("span", { class: "meaning" }, meaning));
+    this.rows.set(node, row);
+    return row;
+  }
+
+  /** Select a node; the groups that it is in are opened. */
+  select(node: Node): void {
+    if (this.selected !== null) this.rows.get(this.selected)?.setAttribute("aria-selected", "false");
+    this.selected = node;
+    for (let outer = node.parent; outer !== null; outer = outer.parent) this.toggle(outer, true);
+    const row = this.rows.get(node);
+    if (row === undefined) return;
+    row.setAttribute("aria-selected", "true");
+    this.pane.setAttribute("aria-activedescendant", row.id);
+    reveal(this.pane, row);
+  }
+
+  /** Mark the node that the pointer is at. */
+  hover(node: Node | null): void {
+    for (const row of this.pane.querySelectorAll(".hovered")) row.classList.remove("hovered");
+    if (node !== null) this.rows.get(node)?.classList.add("hovered");
+  }
+
+  /** Mark the nodes that have some words; return them. */
+  search(words: string): Node[] {
+    const wanted = words.trim().toLowerCase();
+    const nodes = wanted === "" ? [] : (this.tree?.nodes.filter((node) => textOf(node).includes(wanted)) ?? []);
+    for (const [node, row] of this.rows) row.classList.toggle("match", nodes.includes(node));
+    return nodes;
+  }
+
+  private toggle(node: Node, isOpen: boolean): void {
+    if (node.children.length === 0 || this.closed.has(node.id) === !isOpen) return;
+    if (isOpen) this.closed.delete(node.id);
+    else this.closed.add(node.id);
+    this.rows.get(node)?.setAttribute("aria-expanded", String(isOpen));
+    this.unfold();
+  }
+
+  /** Hide the rows that are in a closed group. */
+  private unfold(): void {
+    for (const [node, row] of this.rows) row.hidden = this.isHidden(node);
+  }
+
+  private isHidden(node: Node): boolean {
+    return node.parent !== null && (this.closed.has(node.parent.id) || this.isHidden(node.parent));
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (this.tree === null || event.altKey || event.ctrlKey || event.metaKey) return;
+    const visible = this.tree.nodes.filter((node) => !this.isHidden(node));
+    const node = this.selected ?? this.tree.root;
+    const place = visible.indexOf(node);
+    const isOpen = node.children.length > 0 && !this.closed.has(node.id);
+    const steps: Record<string, () => Node | null | undefined> = {
+      ArrowDown: () => visible[place + 1],
+      ArrowUp: () => visible[place - 1],
+      Home: () => visible[0],
+      End: () => visible.at(-1),
+      ArrowRight: () => {
+        if (isOpen) return node.children[0];
+        this.toggle(node, true);
+        return null;
+      },
+      ArrowLeft: () => {
+        if (!isOpen) return node.parent;
+        this.toggle(node, false);
+        return null;
+      },
+    };
+    const step = steps[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    const next = step();
+    if (next !== null && next !== undefined) this.choices.select(next);
+  }
+}
+
+function depthOf(node: Node): number {
+  return node.parent === null ? 0 : depthOf(node.parent) + 1;
+}
+
+function textOf(node: Node): string {
+  const own = node.kind === "group" && node.parent !== null ? "" : node.described.description;
+  return [node.path, node.label, valueOf(node), meaningOf(node), own].join(" ").toLowerCase();
+}
