@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,7 +68,8 @@ def _recording(name: str, title: str) -> Recording:
     return Recording(name, title, settings, tuple(lines))
 
 
-def examples(spec_folder: Path) -> list[Example]:
+@cache
+def examples(spec_folder: Path) -> tuple[Example, ...]:
     """Return the examples: of each message those that have something that those before have not.
 
     Args:
@@ -79,7 +81,7 @@ def examples(spec_folder: Path) -> list[Example]:
     connection = _vectors(spec_folder / "vectors-connection.jsonl", "connection")
     names = _tag_names(load(spec_folder / "pgoutput.yaml"))
     chosen = [*_chosen([*recorded, *golden]), *_chosen(frames), *_chosen(connection)]
-    return [replace(each, title=_title(each, shape, names)) for each, shape in chosen]
+    return tuple(replace(each, title=_title(each, shape, names)) for each, shape in chosen)
 
 
 def _tag_names(spec: Spec) -> Mapping[str, Mapping[str, str]]:

@@ -1,4 +1,4 @@
-"""An extension of Sphinx: it builds the explorer into the documentation, and links each message of the reference to it."""
+"""An extension of Sphinx: builds the explorer into the documentation, and links the messages of the reference to it."""
 
 from pathlib import Path
 from typing import Any, Final

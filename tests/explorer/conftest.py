@@ -1,0 +1,60 @@
+"""The explorer, built and opened from disk in Chromium."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tools.explorer.build import FETCH, build
+from tools.npm import ESBUILD
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the page."""
+    if problem := ESBUILD.missing(FETCH):
+        pytest.skip(problem)
+    folder = tmp_path_factory.mktemp("explorer")
+    build(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """Chromium, without a window."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install playwright")
+    path = next(filter(None, map(shutil.which, _NAMES)), None)
+    if path is None:
+        pytest.skip("there is neither Chromium nor Chrome: run tools/chromium")
+    arguments = [] if os.geteuid() else ["--no-sandbox"]
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: "Browser", built: Path) -> "Iterator[Page]":
+    """A page of the explorer, which asks no other host for anything, and has no errors."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.set_default_timeout(10_000)
+    problems = list[str]()
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: None if _is_own(request.url, built) else problems.append(request.url))
+    page.goto(f"{built.as_uri()}/index.html")
+    yield page
+    page.close()
+    assert not problems
+
+
+def _is_own(url: str, built: Path) -> bool:
+    return url.startswith((built.as_uri(), "data:"))

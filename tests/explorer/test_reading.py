@@ -1,0 +1,116 @@
+"""What the page reads is what Python's trace has: paths, offsets and values, of good and of refused payloads."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pgoutput_construct.wire import Lsn, Timestamp, build_frame
+from pgoutput_construct.wire.frames import XLogData
+from pgoutput_construct.wire.trace import Trace, trace, trace_frame
+from tests.generate.vectors import lines
+from tools.codecs import CODECS, TSC, missing_tools, run_tool
+from tools.explorer.build import SOURCE
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+_READ = """
+given => {
+  const cases = JSON.parse(given);
+  const text = value => value instanceof Uint8Array ? explorer.hex(value)
+    : typeof value === "string" ? explorer.hex(new TextEncoder().encode(value)) : String(value);
+  const shown = ({ name, spans, fault, inner }) => ({
+    name,
+    spans: spans.map(({ path, key, start, end, value }) => [path, key, start, end, text(value)]),
+    fault: fault && [fault.path, fault.offset],
+    inner: inner && shown(inner.reading),
+  });
+  const found = cases.map(([digits, settings]) => shown(explorer.read(explorer.bytes(digits), settings)));
+  return JSON.stringify(found);
+}
+"""
+_DEFAULTS = {"kind": "message", "protoVersion": 1, "streaming": "off", "inStream": False, "sender": "server"}
+
+
+def _read(page: "Page", cases: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """Return what the page reads."""
+    given = json.dumps([[digits, {**_DEFAULTS, **settings}] for digits, settings in cases])
+    found: list[dict[str, Any]] = json.loads(page.evaluate(_READ, given))  # as text: objects take playwright longer
+    return found
+
+
+def _expected(found: Trace) -> dict[str, Any]:
+    fault = found.fault and [found.fault.error.path, found.fault.error.offset]
+    spans = [[span.path, span.key, span.start, span.end, _text(span.value)] for span in found.spans]
+    return {"name": found.name or "", "spans": spans, "fault": fault, "inner": None}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, int):
+        return str(int(value))
+    data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    assert isinstance(data, bytes)
+    return data.hex()
+
+
+def _unequal(found: Sequence[Any], expected: Sequence[Any], digits: Iterable[str]) -> list[Any]:
+    return [each for each in zip(digits, found, expected, strict=True) if each[1] != each[2]][:3]
+
+
+def test_messages(page: "Page") -> None:
+    """All golden vectors of messages."""
+    vectors = [*lines("vectors.jsonl")]
+    names = {"protoVersion": "proto_version", "streaming": "streaming", "inStream": "in_stream"}
+    given = [{name: vector[word] for name, word in names.items()} for vector in vectors]
+    digits = [vector["hex"] for vector in vectors]
+    traces = [trace(bytes.fromhex(v["hex"]), v["proto_version"], v["streaming"], v["in_stream"]) for v in vectors]
+    assert not _unequal(_read(page, zip(digits, given, strict=True)), [*map(_expected, traces)], digits)
+
+
+def test_frames(page: "Page") -> None:
+    """All golden vectors of frames."""
+    digits = [vector["hex"] for vector in lines("vectors-envelope.jsonl")]
+    found = _read(page, ((each, {"kind": "frame"}) for each in digits))
+    for each in found:
+        each["inner"] = None  # the vectors carry bytes that are no messages, and by chance begin like one
+    assert not _unequal(found, [_expected(trace_frame(bytes.fromhex(each))) for each in digits], digits)
+
+
+def test_connection(page: "Page") -> None:
+    """Fields of messages of the connection follow each other without gaps, up to the end or to the error."""
+    vectors = [*lines("vectors-connection.jsonl")]
+    cases = ((v["hex"], {"kind": "connection", "sender": v["sender"], "state": v["state"]}) for v in vectors)
+    for vector, found in zip(vectors, _read(page, cases), strict=True):
+        at = 0
+        for _, _, start, end, _ in found["spans"]:
+            assert (start, end >= start) == (at, True), vector
+            at = end
+        refused = vector.get("refuse")
+        assert at == (refused["offset"] if refused else len(vector["hex"]) // 2), vector
+        assert (found["fault"] and found["fault"][1]) == (refused and refused["offset"])
+
+
+def test_carried_message(page: "Page") -> None:
+    """The message in a frame is read, too."""
+    message = bytes.fromhex("490000400f4e00027400000001316e")
+    frame = build_frame(XLogData(Lsn(1), Lsn(1), Timestamp(0), message))
+    [found] = _read(page, [(frame.hex(), {"kind": "frame"})])
+    assert found == {**_expected(trace_frame(frame)), "inner": _expected(trace(message))}
+
+
+def test_every_cut(page: "Page") -> None:
+    """A message that ends after any of its bytes, and one with a byte too many."""
+    whole = bytes.fromhex("55000040074b0001740000000232304e00027400000002323175")
+    cuts = [*(whole[:size] for size in range(len(whole) + 1)), whole + b"\0"]
+    found = _read(page, ((cut.hex(), {}) for cut in cuts))
+    assert not _unequal(found, [_expected(trace(cut)) for cut in cuts], [cut.hex() for cut in cuts])
+
+
+def test_program_is_typed(tmp_path: Path) -> None:
+    """The program has no errors of types."""
+    if problem := missing_tools(CODECS["typescript"]):
+        pytest.skip(problem)
+    run_tool((str(TSC), "--project", str(SOURCE)), tmp_path)
