@@ -30,6 +30,7 @@ _OF_FILES: Final = {
 _BY_PATH: Final[Mapping[str, Sequence[str]]] = {
     "tests/benchmark": ("tests/benchmark/", "tools/benchmark/"),
     "tests/codecs": ("tests/codecs/", "tools/codecs.py", "tools/generate/"),
+    "tests/explorer": ("tests/explorer/", "tools/explorer/", "docs/explorer/", "tools/generate/", "tools/language/"),
     "tests/language": ("tests/language/", "tools/language/", "tools/generate/"),
     "tests/protocol_docs": ("tests/protocol_docs/", "tools/protocol_docs/", "tools/language/"),
     "tests/wireshark": ("tests/wireshark/", "tools/generate/", "tools/language/"),
@@ -43,6 +44,7 @@ _DOCUMENTED: Final = (
     "SECURITY.md",
     "pgoutput_construct/",
     "tools/docs",
+    "tools/explorer/",
 )
 """What the documentation is made of: the reference has the docstrings of the package."""
 

@@ -42,7 +42,7 @@ def test_missing_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     missing = NpmProgram("no-such-package", "0", "none", "esbuild, which bundles the explorer,")
     monkeypatch.setattr("tools.explorer.build.ESBUILD", missing)
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
-    with pytest.raises(BuildError, match="was not fetched: run python -m tools.explorer"):
+    with pytest.raises(BuildError, match="was not fetched: run python -m tools"):
         build(tmp_path)
     monkeypatch.setattr("shutil.which", lambda _: None)
     with pytest.raises(BuildError, match="needs node, npm on the PATH"):

@@ -17,6 +17,8 @@ from tools.explorer.build import SOURCE
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+pytestmark = pytest.mark.slow
+
 _READ = """
 given => {
   const cases = JSON.parse(given);

@@ -17,6 +17,8 @@ export class BytesView {
   private width = 8;
   private selected: Node | null = null;
   private before: Uint8Array | null = null;
+  /** The range of the bytes that differ from those before a change. */
+  private difference: readonly [number, number] = [0, 0];
   private cells: HTMLElement[][] = [];
 
   constructor(
@@ -48,6 +50,7 @@ export class BytesView {
     this.tree = tree;
     this.before = before;
     const { data } = tree.reading;
+    this.difference = before === null ? [0, 0] : difference(before, data);
     this.cells = [];
     const rows: HTMLElement[] = [];
     for (let at = 0; at === 0 || at < data.length; at += this.width) rows.push(this.row(tree, data, at));
@@ -80,7 +83,7 @@ export class BytesView {
     const names = node === undefined ? ["unread"] : [`c${node.colour}`];
     if (node !== undefined && node !== tree.byByte[at - 1]) names.push("first");
     if (tree.fault !== null && faultAt(tree.fault) === at) names.push("at-fault");
-    if (this.before !== null && this.before[at] !== tree.reading.data[at]) names.push("changed");
+    if (at >= this.difference[0] && at < this.difference[1]) names.push("changed");
     return names.join(" ");
   }
 
@@ -135,6 +138,15 @@ export class BytesView {
     const node = step();
     if (node !== undefined) this.choices.select(node);
   }
+}
+
+/** Return the range of the bytes that are not alike before and after it. */
+function difference(before: Uint8Array, after: Uint8Array): [number, number] {
+  const size = Math.min(before.length, after.length);
+  let [start, alike] = [0, 0];
+  while (start < size && before[start] === after[start]) start++;
+  while (alike < size - start && before.at(-1 - alike) === after.at(-1 - alike)) alike++;
+  return [start, after.length - alike];
 }
 
 /** Return the offset of the first byte that was not read. */

@@ -83,7 +83,7 @@ class Page {
     this.bytesView.show(this.tree, state.edited === null ? null : original);
     this.treeView.show(this.tree);
     found("status").textContent = statusOf(reading);
-    found("status").classList.toggle("fault", reading.fault !== null);
+    found("status").classList.toggle("fault", this.tree.fault !== null);
     found("session").textContent = entry === undefined ? "" : entry.error === "" ? about(entry) : entry.error;
     found("session").classList.toggle("fault", entry !== undefined && entry.error !== "");
     found("edited").hidden = state.edited === null;
@@ -151,7 +151,7 @@ class Page {
 function statusOf({ data, name, fault, inner }: Reading): string {
   const size = `${data.length} ${data.length === 1 ? "byte" : "bytes"}`;
   const what = name === "" ? "No message" : inner === null ? name : `${name} with ${inner.reading.name}`;
-  if (fault === null) return `${what}, ${size}`;
+  if (fault === null) return inner?.reading.fault ? `${what}, ${size}. ${inner.reading.fault.text}` : `${what}, ${size}`;
   return `${what}, ${size}: ${fault.offset} read. ${fault.text}`;
 }
 

@@ -88,10 +88,12 @@ export class TreeView {
     if (node !== null) this.rows.get(node)?.classList.add("hovered");
   }
 
-  /** Mark the nodes that have some words; return them. */
+  /** Mark the nodes that have some words, in names and values, or else in descriptions; return them. */
   search(words: string): Node[] {
     const wanted = words.trim().toLowerCase();
-    const nodes = wanted === "" ? [] : (this.tree?.nodes.filter((node) => textOf(node).includes(wanted)) ?? []);
+    const all = wanted === "" ? [] : (this.tree?.nodes ?? []);
+    const shown = all.filter((node) => textOf(node).includes(wanted));
+    const nodes = shown.length > 0 ? shown : all.filter((node) => node.described.description.toLowerCase().includes(wanted));
     for (const [node, row] of this.rows) row.classList.toggle("match", nodes.includes(node));
     return nodes;
   }
@@ -148,6 +150,5 @@ function depthOf(node: Node): number {
 }
 
 function textOf(node: Node): string {
-  const own = node.kind === "group" && node.parent !== null ? "" : node.described.description;
-  return [node.path, node.label, valueOf(node), meaningOf(node), own].join(" ").toLowerCase();
+  return [node.path, node.label, valueOf(node), meaningOf(node)].join(" ").toLowerCase();
 }
