@@ -42,18 +42,26 @@ def browser() -> "Iterator[Browser]":
         browser.close()
 
 
-@pytest.fixture
-def page(browser: "Browser", built: Path) -> "Iterator[Page]":
-    """A page of the explorer, which asks no other host for anything, and has no errors."""
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
+@pytest.fixture(scope="module")
+def tab(browser: "Browser", built: Path) -> "Iterator[tuple[Page, list[str]]]":
+    """A tab of the browser, and what goes wrong in it: errors, and requests to another host."""
+    page = browser.new_page()
     page.set_default_timeout(10_000)
     problems = list[str]()
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     page.on("request", lambda request: None if _is_own(request.url, built) else problems.append(request.url))
+    yield page, problems
+    page.close()
+
+
+@pytest.fixture
+def page(tab: "tuple[Page, list[str]]", built: Path) -> "Iterator[Page]":
+    """The explorer as it is opened first, in which nothing goes wrong."""
+    page, problems = tab
+    page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{built.as_uri()}/index.html")
     yield page
-    page.close()
     assert not problems
 
 
