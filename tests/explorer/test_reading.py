@@ -1,6 +1,7 @@
 """What the page reads is what Python's trace has: paths, offsets and values, of good and of refused payloads."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,9 @@ import pytest
 from pgoutput_construct.wire import Lsn, Timestamp, build_frame
 from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.trace import Trace, trace, trace_frame
-from tests.generate.vectors import lines
+from tests.generate.vectors import SPEC, lines
 from tools.codecs import CODECS, TSC, missing_tools, run_tool
-from tools.explorer.build import SOURCE
+from tools.explorer.build import SOURCE, data
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -32,6 +33,29 @@ given => {
   });
   const found = cases.map(([digits, settings]) => shown(explorer.read(explorer.bytes(digits), settings)));
   return JSON.stringify(found);
+}
+"""
+_CHANGE = """
+given => {
+  const text = value => value instanceof Uint8Array ? new TextDecoder().decode(value) : String(value);
+  const other = value => value instanceof Uint8Array ? Uint8Array.of(65, 66) : typeof value === "string" ? "AB"
+    : typeof value === "bigint" ? (value === 1n ? 2n : 1n) : value === 1 ? 2 : 1;
+  const [keys, wrong] = [new Set(), []];
+  for (const [digits, settings] of JSON.parse(given)) {
+    const reading = explorer.read(explorer.bytes(digits), settings);
+    for (const span of reading.message === null ? [] : reading.spans) {
+      const { change, values, bits, contents, notation } = span.described;
+      if (change === undefined || keys.has(span.key) || /^Byte\\d/.test(notation) && contents === undefined) continue;
+      keys.add(span.key);
+      const isOpen = !values && !bits && !contents;
+      const value = isOpen ? other(span.value) : span.value;
+      const changed = explorer.read(explorer.changed(reading, span, value), settings);
+      const found = changed.spans.find(each => each.path === span.path);
+      if (text(found?.value) !== text(value)) wrong.push([digits, span.path, text(value), text(found?.value)]);
+      if (!isOpen && explorer.hex(changed.data) !== digits) wrong.push([digits, span.path]);
+    }
+  }
+  return JSON.stringify({ keys: [...keys], wrong: wrong.slice(0, 5) });
 }
 """
 _DEFAULTS = {"kind": "message", "protoVersion": 1, "streaming": "off", "inStream": False, "sender": "server"}
@@ -109,6 +133,24 @@ def test_every_cut(page: "Page") -> None:
     cuts = [*(whole[:size] for size in range(len(whole) + 1)), whole + b"\0"]
     found = _read(page, ((cut.hex(), {}) for cut in cuts))
     assert not _unequal(found, [_expected(trace(cut)) for cut in cuts], [cut.hex() for cut in cuts])
+
+
+def test_every_field_can_be_changed(page: "Page") -> None:
+    """A field of any message has its new value in the bytes that the codec builds; tags may stay as they are."""
+    seen = set[str]()
+    for kind, name in (("message", ""), ("frame", "-envelope"), ("connection", "-connection")):
+        names = {"proto_version": "protoVersion", "in_stream": "inStream"}
+        cases = [
+            [each["hex"], {**_DEFAULTS, "kind": kind, **{names.get(word, word): value for word, value in each.items()}}]
+            for each in lines(f"vectors{name}.jsonl")
+            if "fields" in each
+        ]
+        found = json.loads(page.evaluate(_CHANGE, json.dumps(cases)))
+        assert found["wrong"] == []
+        seen.update(found["keys"])
+    fields = {key: row for spec in data(SPEC)["specifications"].values() for key, row in spec["fields"].items()}
+    can = {key for key, row in fields.items() if "change" in row}
+    assert seen == {key for key in can if not re.match(r"Byte\d", fields[key]["notation"]) or "contents" in fields[key]}
 
 
 def test_program_is_typed(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class _Changes:
             own = f"{key}.{element.name}"
             if element not in structure.exposed:
                 yield own, _written(structure, element)
-            elif structure.single is element:
+            elif structure.single is element and not isinstance(structure, Message):
                 yield from self._element(element, own, at)
             else:
                 yield from self._element(element, own, (*at, camel(element.name)))

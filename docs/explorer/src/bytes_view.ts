@@ -122,11 +122,11 @@ export class BytesView {
     const { nodes } = this.tree;
     const fields = nodes.filter((node) => (node.span !== null && node.colour >= 0) || node.kind === "fault");
     fields.sort((one, other) => startOf(one) - startOf(other));
-    const place = this.selected === null ? -1 : fields.indexOf(this.selected);
+    const index = this.selected === null ? -1 : fields.indexOf(this.selected);
     const [from, end] = [this.selected === null ? 0 : Math.max(startOf(this.selected), 0), fields.length - 1];
     const steps: Record<string, () => Node | undefined> = {
-      ArrowRight: () => fields[Math.min(place + 1, end)],
-      ArrowLeft: () => fields[Math.max(place - 1, 0)],
+      ArrowRight: () => fields[Math.min(index + 1, end)],
+      ArrowLeft: () => fields[Math.max(index - 1, 0)],
       ArrowDown: () => this.nodeAt(from + this.width),
       ArrowUp: () => (from < this.width ? undefined : this.nodeAt(from - this.width)),
       Home: () => fields[0],

@@ -8,7 +8,11 @@ import { ofExample, ofRecording, ofText } from "./state.js";
 import type { State } from "./state.js";
 import { hex, ValueError } from "./values.js";
 
-const GROUPS = { message: "Messages of pgoutput", frame: "Frames around them", connection: "Messages of the connection" };
+const GROUPS = {
+  message: "Messages of pgoutput",
+  frame: "Frames around them",
+  connection: "Messages of the connection",
+};
 
 export class Controls {
   private state: State | null = null;
@@ -53,7 +57,8 @@ export class Controls {
     const isOther = state.payloads !== this.state?.payloads || state.edited !== this.state.edited;
     this.state = state;
     const { example, recording, payloads } = state;
-    this.source.value = example !== null ? `example ${example.id}` : recording !== null ? `recording ${recording.id}` : "";
+    this.source.value =
+      example !== null ? `example ${example.id}` : recording !== null ? `recording ${recording.id}` : "";
     if (isOther && document.activeElement !== this.text) {
       const shown = state.edited === null ? payloads : payloads.with(state.index, state.edited);
       this.text.value = shown.map(hex).join("\n");

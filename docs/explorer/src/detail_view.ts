@@ -140,7 +140,8 @@ function rangeOf(node: Node): string {
   const own = node.span;
   const [start, end] = own === null ? [node.start, node.end] : [node.base + own.start, node.base + own.end];
   const size = end - start;
-  const range = size > 1 ? `${start} to ${end - 1}, ${size} bytes` : size === 1 ? `${start}, one byte` : `none, at ${start}`;
+  const range =
+    size > 1 ? `${start} to ${end - 1}, ${size} bytes` : size === 1 ? `${start}, one byte` : `none, at ${start}`;
   const all = node.end - node.start;
   return all > size ? `${range}; with what is in it ${node.start} to ${node.end - 1}, ${all} bytes` : range;
 }

@@ -1,6 +1,6 @@
 /** Changes of fields: the codec builds the bytes of the changed message. */
 
-import { build, read } from "./reading.js";
+import { build } from "./reading.js";
 import type { Message, Reading, Span, Value } from "./reading.js";
 
 type Part = Record<string, unknown> | unknown[];
@@ -9,7 +9,8 @@ type Part = Record<string, unknown> | unknown[];
 export function changed(reading: Reading, span: Span, value: Value): Uint8Array {
   const { message, inner, settings } = reading;
   if (message === null) throw new Error("bytes that are no message cannot be changed");
-  if (inner !== null && !reading.spans.includes(span)) return changed(reading, inner.span, changed(inner.reading, span, value));
+  if (inner !== null && !reading.spans.includes(span))
+    return changed(reading, inner.span, changed(inner.reading, span, value));
   const copy = structuredClone(message);
   assign(copy, span, value);
   return build(copy, settings);
@@ -48,9 +49,4 @@ function at(part: Part, step: string | number): unknown {
 function set(part: Part, step: string | number, value: unknown): void {
   if (Array.isArray(part)) part[Number(step)] = value;
   else part[step] = value;
-}
-
-/** Return the reading of a message after a change. */
-export function reread(reading: Reading, data: Uint8Array): Reading {
-  return read(data, reading.settings);
 }

@@ -35,7 +35,9 @@ class Page {
     this.bytesView = new BytesView(found("bytes"), choices);
     this.treeView = new TreeView(found("tree"), choices);
     this.detail = new DetailView(found("detail"), choices.select, (node, value) => this.change(node, value));
-    this.stream = new StreamView(found("stream"), (index) => this.go({ ...this.state, index, edited: null, field: "" }));
+    this.stream = new StreamView(found("stream"), (index) =>
+      this.go({ ...this.state, index, edited: null, field: "" }),
+    );
     this.controls = new Controls((state) => this.go(state));
     window.addEventListener("popstate", () => this.show(ofFragment(location.hash)));
     document.addEventListener("keydown", (event) => this.key(event));
@@ -151,12 +153,12 @@ class Page {
 function statusOf({ data, name, fault, inner }: Reading): string {
   const size = `${data.length} ${data.length === 1 ? "byte" : "bytes"}`;
   const what = name === "" ? "No message" : inner === null ? name : `${name} with ${inner.reading.name}`;
-  if (fault === null) return inner?.reading.fault ? `${what}, ${size}. ${inner.reading.fault.text}` : `${what}, ${size}`;
+  if (fault === null)
+    return inner?.reading.fault ? `${what}, ${size}. ${inner.reading.fault.text}` : `${what}, ${size}`;
   return `${what}, ${size}: ${fault.offset} read. ${fault.text}`;
 }
 
 /** Read bytes as the page does; tests compare what it returns. */
 export { read, changed, hex, bytes };
-
 
 new Page().show(ofFragment(location.hash));

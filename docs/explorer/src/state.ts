@@ -137,7 +137,8 @@ function checked(given: Readonly<Record<string, unknown>>): Partial<Settings> {
 /** Return the address of what is shown. */
 export function fragmentOf(state: State): string {
   const words = new URLSearchParams();
-  const start = state.example !== null ? ofExample(state.example) : state.recording !== null ? ofRecording(state.recording) : null;
+  const start =
+    state.example !== null ? ofExample(state.example) : state.recording !== null ? ofRecording(state.recording) : null;
   if (state.example !== null) words.set("example", state.example.id);
   else if (state.recording !== null) words.set("recording", state.recording.id);
   else words.set("hex", state.payloads.map(hex).join(","));

@@ -95,9 +95,7 @@ export class Tree {
     const node = this.add(root.reading, root.base, root, prefix, key, "absent", key, null);
     // It stands where its bytes would: before what follows it in the specification.
     const keys = Object.keys(specifications[root.reading.settings.kind].fields);
-    const after = root.children.findIndex(
-      (each) => each !== node && keys.indexOf(each.path) > keys.indexOf(key),
-    );
+    const after = root.children.findIndex((each) => each !== node && keys.indexOf(each.path) > keys.indexOf(key));
     if (after >= 0) root.children.splice(after, 0, ...root.children.splice(root.children.indexOf(node), 1));
   }
 
@@ -188,7 +186,8 @@ export function typeOf(node: Node): string {
 
 /** Say under which conditions a field is present; empty if it always is. */
 export function presenceOf({ condition, server, optional }: Described): string {
-  if (condition !== undefined) return `if ${condition}${server === undefined ? "" : ` (PostgreSQL ${server} and newer)`}`;
+  if (condition !== undefined)
+    return `if ${condition}${server === undefined ? "" : ` (PostgreSQL ${server} and newer)`}`;
   return optional === true ? "if its tag comes next" : "";
 }
 

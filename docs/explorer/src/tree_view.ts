@@ -93,7 +93,8 @@ export class TreeView {
     const wanted = words.trim().toLowerCase();
     const all = wanted === "" ? [] : (this.tree?.nodes ?? []);
     const shown = all.filter((node) => textOf(node).includes(wanted));
-    const nodes = shown.length > 0 ? shown : all.filter((node) => node.described.description.toLowerCase().includes(wanted));
+    const nodes =
+      shown.length > 0 ? shown : all.filter((node) => node.described.description.toLowerCase().includes(wanted));
     for (const [node, row] of this.rows) row.classList.toggle("match", nodes.includes(node));
     return nodes;
   }
@@ -119,11 +120,11 @@ export class TreeView {
     if (this.tree === null || event.altKey || event.ctrlKey || event.metaKey) return;
     const visible = this.tree.nodes.filter((node) => !this.isHidden(node));
     const node = this.selected ?? this.tree.root;
-    const place = visible.indexOf(node);
+    const index = visible.indexOf(node);
     const isOpen = node.children.length > 0 && !this.closed.has(node.id);
     const steps: Record<string, () => Node | null | undefined> = {
-      ArrowDown: () => visible[place + 1],
-      ArrowUp: () => visible[place - 1],
+      ArrowDown: () => visible[index + 1],
+      ArrowUp: () => visible[index - 1],
       Home: () => visible[0],
       End: () => visible.at(-1),
       ArrowRight: () => {
