@@ -96,7 +96,7 @@ class Page {
   private labels(reading: Reading): Map<string, string> {
     const tables = new Tables();
     const before = this.state.example?.before.map(bytes) ?? [];
-    for (const payload of before) tables.take(pgoutput.parse(payload, pgoutput.layoutOf({ protoVersion: 1 }, false)));
+    for (const payload of before) tables.take(pgoutput.parse(payload, pgoutput.layoutOf({ protoVersion: 1 }, 0)));
     for (const { payload, settings } of this.entries.slice(0, this.state.index)) {
       const earlier = read(payload, settings);
       const { message } = earlier.inner?.reading ?? earlier;

@@ -98,7 +98,7 @@ export function read(data: Uint8Array, settings: Settings): Reading {
 function parse(data: Uint8Array, settings: Settings, trace: Trace): Message {
   switch (settings.kind) {
     case "message":
-      return pgoutput.parse(data, pgoutput.layoutOf(settings, settings.inStream), trace);
+      return pgoutput.parse(data, layoutOf(settings), trace);
     case "frame":
       return replication.parse(data, {}, trace);
     case "connection":
@@ -106,11 +106,15 @@ function parse(data: Uint8Array, settings: Settings, trace: Trace): Message {
   }
 }
 
+function layoutOf(settings: Settings): pgoutput.Layout {
+  return pgoutput.layoutOf(settings, settings.inStream ? pgoutput.IN_STREAM : 0);
+}
+
 /** Build the bytes of a message; throw a WireError for one that cannot be built. */
 export function build(message: Message, settings: Settings): Uint8Array {
   switch (settings.kind) {
     case "message":
-      return pgoutput.build(message as pgoutput.PgoutputMessage, pgoutput.layoutOf(settings, settings.inStream));
+      return pgoutput.build(message as pgoutput.PgoutputMessage, layoutOf(settings));
     case "frame":
       return replication.build(message as replication.Frame, {});
     case "connection":
