@@ -7,7 +7,8 @@ import pytest
 
 from tests.language.test_nesting import SOUND as NESTED
 from tests.protocol_docs.pages import PAGES, document, page, report, run
-from tools.language import load_text
+from tools.language import SPEC, load, load_text
+from tools.protocol_docs.check import check
 from tools.protocol_docs.document import DocumentError
 from tools.protocol_docs.options import flow
 
@@ -159,6 +160,51 @@ def test_new_message_is_caught() -> None:
         "spec/pgoutput.yaml: Halt: extra message: the document has it (Byte1('H')), "
         "the specification for PostgreSQL 18 does not"
     ]
+
+
+TWO_LATER_VERSIONS = {
+    "  - {version: 4, server: 16, brings: aborts that let streams be applied in parallel}\n": (
+        "{}  - {{version: 5, server: 20}}\n  - {{version: 6, server: 21}}\n"
+    ),
+    "parts:\n": (
+        "{}  - name: Rest\n    blocks: [{{type: header, fields: [{{field: Int32, name: rest}}]}}]\n"
+        "  - name: Again\n    blocks: [{{type: header, fields: [{{field: Int32, name: again, since: 6}}]}}]\n"
+    ),
+    "          - {field: Int8, name: replica_identity, values: {d: default, n: nothing, f: full, i: index}, ": (
+        "          - {{field: Int8, name: replica_identity, values: {{d: default, n: nothing, f: full, i: index, "
+        "x: {{meaning: exact, since: 6}}}}, "
+    ),
+    "          - {field: Int32, name: relation_count, description: Number of tables that follow.}\n": (
+        "          - {{field: Rest, name: rest, since: 6}}\n"
+        "          - {{field: Int32, name: relation_count, until: 5}}\n"
+        "          - {{field: Int64, name: relation_count, since: 6}}\n"
+    ),
+    "          - {field: Byte1('O'), name: row, then: TupleData, description: \"The whole old row, ": (
+        "          - {{field: Byte1('P'), name: part, then: TupleData, since: 6}}\n{}"
+    ),
+    "  - name: origin\n": "  - {{name: later, type: switch, server: 21, since: 6}}\n{}",
+}
+"""Changes of a specification by versions that are released after PostgreSQL 19: what stands there now, and then."""
+
+
+def test_later_versions_change_nothing_of_earlier_pages() -> None:
+    """A page of PostgreSQL 18 knows nothing of what begins, or ends, with PostgreSQL 21, whatever it is part of."""
+    text = (SPEC / "pgoutput.yaml").read_text("utf-8")
+    for now, then in TWO_LATER_VERSIONS.items():
+        assert now in text
+        text = text.replace(now, then.format(now))
+    spec = load_text(text, "pgoutput.yaml")
+    for name, pg in (("messages-18.sgml", 18), ("messages-14.txt", 14), ("options-17.sgml", 17)):
+        before = check(document(page(name), pg), [load(SPEC / "pgoutput.yaml")])
+        assert check(document(page(name), pg), [spec]).problems == before.problems == [], name
+    later = check(document(page("messages-18.sgml"), 21), [spec]).problems
+    for words in (
+        "Truncate, rest.rest: missing field",
+        "Truncate, relation_count: version: the document says in every later protocol version at 1_3_Int32, "
+        "the specification until protocol version 5",
+        "Delete: choice: the document says that one of K, O may come, the specification one of K, P, O",
+    ):
+        assert any(words in line for line in later), (words, later)
 
 
 def test_newer_than_the_document() -> None:

@@ -143,34 +143,42 @@ class _Layout:
         for element in structure.elements:
             at = path + element.name
             if isinstance(element, Field):
-                if element.part and element.part not in self.named:
-                    yield from self.cells(self.spec.part(element.part), f"{at}.", repeated, under)
-                    continue
-                for each in filter(self._there, element.rows):
-                    cell = _specified(each, at, repeated, under)
+                for each in filter(self._is_there, element.rows):
+                    if each.part and each.part not in self.named:
+                        part = self.cells(self.spec.part(each.part), f"{at}.", repeated, under)
+                        yield from self._under_conditions(each, part)
+                        continue
+                    cell = self._specified(each, at, repeated, under)
                     yield replace(cell, absent=element.signed and element.name in structure.sizes)
             elif isinstance(element, Repeat):
-                yield from self._repeat(element, at, under) if self._there(element) else ()
+                if self._is_there(element):
+                    items = self._under_conditions(element, self.cells(element.item, f"{at}.", True, under))
+                    yield from (replace(cell, ended=cell.ended or element.terminated) for cell in items)
             else:
                 yield from self._choice(element, at, repeated)
 
-    def _repeat(self, repeat: Repeat, at: str, under: str | None) -> Iterator[Cell]:
-        """Yield the fields of an item, each with the conditions of the repeat."""
-        for cell in self.cells(repeat.item, f"{at}.", True, under):
-            since, until = cell.since or repeat.since, cell.until or repeat.until
-            known = replace(cell, since=since, until=until, conditions=cell.conditions | _conditions(repeat))
-            yield replace(known, ended=cell.ended or repeat.terminated)
+    def _under_conditions(self, around: Field | Repeat, cells: Iterator[Cell]) -> Iterator[Cell]:
+        """Yield the fields of a part or of an item, each with the conditions of what they are in."""
+        for cell in cells:
+            since, until = cell.since or around.since, cell.until or self._until(around)
+            yield replace(cell, since=since, until=until, conditions=cell.conditions | _conditions(around))
 
-    def _there(self, element: Field | Repeat | Alternative) -> bool:
+    def _is_there(self, element: Field | Repeat | Alternative) -> bool:
         return self.spec.came_with(element.server, element.since) <= self.pg
 
+    def _until(self, element: Field | Repeat | Alternative) -> int | None:
+        """Return the last protocol version of something, if the document's PostgreSQL has a later one."""
+        last = element.until
+        is_over = any(row.version > (last or 0) and row.server <= self.pg for row in self.spec.versions)
+        return last if is_over else None
+
     def _choice(self, choice: Choice, at: str, repeated: bool) -> Iterator[Cell]:
-        alternatives = [alternative for alternative in choice.alternatives if self._there(alternative)]
+        alternatives = [alternative for alternative in choice.alternatives if self._is_there(alternative)]
         listed = frozenset({"optional choice" if choice.optional else "choice"}) if self.flat else frozenset[str]()
         for number, alternative in enumerate(alternatives):
             under = None if self.flat else alternative.tag.decode()
             path = f"{at}.{alternative.name}"
-            since, until, line = alternative.since, alternative.until, alternative.line
+            since, until, line = alternative.since, self._until(alternative), alternative.line
             rules = listed | _conditions(alternative)
             yield Cell(path, "Byte1", None, alternative.tag, rules, since, until, repeated, under=under, line=line)
             following = alternatives[number + 1].then if number + 1 < len(alternatives) else None
@@ -184,23 +192,24 @@ class _Layout:
         elif then is not None:
             yield from self.cells(then, f"{at}.", repeated, under)
 
-
-def _specified(field: Field, at: str, repeated: bool, under: str | None) -> Cell:
-    bare, annotation = read.split(field.notation)
-    return Cell(
-        at,
-        parse_notation(bare).base,
-        annotation,
-        field.constant,
-        _conditions(field),
-        field.since,
-        field.until,
-        repeated,
-        letters=frozenset(map(str, field.values or ())) if field.is_letter else frozenset(),
-        under=under,
-        documented=words(field.documented) if field.documented else None,
-        line=field.line,
-    )
+    def _specified(self, field: Field, at: str, repeated: bool, under: str | None) -> Cell:
+        bare, annotation = read.split(field.notation)
+        limits = {value: conditions.range_of(term)[0] for value, term in field.limits.items()}
+        values = [value for value in field.values or () if self.spec.came_with(None, limits.get(value)) <= self.pg]
+        return Cell(
+            at,
+            parse_notation(bare).base,
+            annotation,
+            field.constant,
+            _conditions(field),
+            field.since,
+            self._until(field),
+            repeated,
+            letters=frozenset(map(str, values)) if field.is_letter else frozenset(),
+            under=under,
+            documented=words(field.documented) if field.documented else None,
+            line=field.line,
+        )
 
 
 def _conditions(element: Field | Repeat | Alternative) -> frozenset[str]:

@@ -47,7 +47,8 @@ class Comparison:
                 yield from self._notes(structure, named)
         if not self.document.partial:
             for named in self.absent():
-                text = f"the specification has it from PostgreSQL {named.server} on, the document does not"
+                server = self.spec.came_with(named.server, _since(named))
+                text = f"the specification has it from PostgreSQL {server} on, the document does not"
                 yield Difference("missing message", named.name, "", "nothing", text, named.line)
 
     def rows(self, structure: read.Structure, named: Known) -> list[Pair]:
@@ -119,7 +120,8 @@ class Comparison:
         expected = "nothing"
         for choice in named.elements:
             if isinstance(choice, Choice) and not structure.alternatives:
-                tags = [alternative.tag.decode() for alternative in choice.alternatives]
+                there = (a for a in choice.alternatives if self.spec.came_with(a.server, a.since) <= self.pg)
+                tags = [alternative.tag.decode() for alternative in there]
                 expected = "one of " + ", ".join(tags) + (" or none" if choice.optional else "")
         unsaid = said == "nothing" and (self.document.partial or self.document.form == "yaml")
         if said != expected and not unsaid:
