@@ -141,12 +141,15 @@ def problems(given: Mapping[str, Any]) -> Iterator[str]:
         yield f"proto_version must be one of {list(PROTOCOL_VERSIONS)}, not {version!r:.40}"
         return
     for name, value in given.items():
-        known = OPTIONS[name].values
+        option = OPTIONS[name]
+        known = option.values
         if known and (type(value) not in (str, bool) or value not in known):
             *most, last = map(repr, known)
             yield f"{name} must be {', '.join(most)} or {last}, not {value!r:.40}"
         elif known and version < known[value].since:
             yield f"{name}={value!r} needs proto_version {known[value].since} or newer, not {version}"
+        elif not known and value not in (None, option.default) and version < option.since:
+            yield f"{name} needs proto_version {option.since} or newer, not {version}"
 
 
 def combinations() -> Iterator[ParseOptions]:

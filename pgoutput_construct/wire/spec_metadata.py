@@ -27,6 +27,8 @@ class Option(NamedTuple):
     """The permitted values; empty for numbers and names."""
     server: int
     """The first PostgreSQL major version that supports it."""
+    since: int
+    """The first protocol version that supports it."""
     description: str
     """One line."""
 

@@ -24,7 +24,7 @@ from pgoutput_construct.columnar import BatchDecoder, index_batch
 from pgoutput_construct.postgres.replication import start_command
 from pgoutput_construct.wire import jsonable
 from pgoutput_construct.wire.engine import FRAMES, MESSAGES, engine, parse_prefix
-from pgoutput_construct.wire.options import options
+from pgoutput_construct.wire.options import options, problems
 from pgoutput_construct.wire.protocol import ParseOptions
 
 quick = settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -98,6 +98,9 @@ def check_options() -> None:
         "\"timings\" 'true'",
     ):
         assert part in command, command
+    assert list(problems({"proto_version": 4, "batch_size": 9})) == ["batch_size needs proto_version 5 or newer, not 4"]
+    assert len(list(problems({"proto_version": 4, "row_filters": ("a",)}))) == 1
+    assert not [*problems({"proto_version": 4, "batch_size": None, "row_filters": ()})]
     refused(log_options().check_server, 190000)
     log_options().check_server(200000)
 

@@ -21,8 +21,10 @@ from pgoutput_construct.wire import options
 from pgoutput_construct.wire.engine import engine, parse_prefix
 from pgoutput_construct.wire.json_lines import KEYS
 from pgoutput_construct.wire.protocol import OPTIONS
+from pgoutput_construct.wire.spec_metadata import Option
 from pgoutput_construct.wire.trace import trace
 from tests.language.sound import assert_refused
+from tools.generate.protocol import emit_protocol
 from tools.language import load_text
 from tools.language.names import LINE_KEYS, RESERVED_OPTIONS, RESERVED_PARAMETERS
 
@@ -93,6 +95,12 @@ BROKEN = {
     "a value twice": ("name: always", "name: never", "values of the option 'streams' are the same"),
     "a default that sets": ("{name: never, server: 10}", "{name: never, server: 10, sets: wide}", "its default"),
     "a default of a later version": ("{name: never, server: 10}", "{name: never, server: 10, since: 2}", "its default"),
+    "a value older than its option": (
+        "  - name: streams\n    server: 10\n    values:\n      - {name: never, server: 10}\n",
+        "  - name: streams\n    server: 14\n    since: 2\n    values:\n      - {name: never, server: 10}\n"
+        "      - {name: old, server: 14, since: 1}\n",
+        "the value 'old' has since: 1, and its option since: 2",
+    ),
     "a message of an unknown option": ("option: streams", "option: rivers", "not an option that can be off"),
     "a message of a number": ("option: streams", "option: proto_version", "not an option that can be off"),
     "a version that is none": ("since: 2, sets: deep", "since: 3, sets: deep", "not a protocol version"),
@@ -112,6 +120,28 @@ def test_a_switch_can_bring_a_message() -> None:
     assert [option.name for option in spec.layout_options] == ["streams"]
     spec = load_text(SOUND.replace("option: streams", "option: depth").replace(", sets: deep}", "}"))
     assert [option.name for option in spec.layout_options] == ["depth", "streams"]
+
+
+def test_values_need_the_version_of_their_option() -> None:
+    """All values but the default, which is what holds without the option."""
+    text = SOUND.replace("server: 10\n    values", "server: 14\n    since: 2\n    values")
+    text = text.replace("{name: always, server: 14, since: 2, ", "{name: always, server: 14, ")
+    assert [value.since for value in load_text(text).options[2].values] == [None, 2]
+
+
+def test_numbers_and_names_need_their_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An option without values keeps its version in the generated table, and is refused before it."""
+    more = "  - {name: limit_rows, type: number, server: 14, since: 2}\n  - {name: filters, type: names, server: 10}\n"
+    text = emit_protocol(load_text(SOUND + more))
+    assert '"limit_rows": Option(None, {}, 14, 2, "")' in text and '"filters": Option((), {}, 10, 1, "")' in text
+    known = {"limit_rows": Option(None, {}, 14, 2, ""), "filters": Option((), {}, 15, 3, "")}
+    monkeypatch.setattr(options, "OPTIONS", {**OPTIONS, **known})
+    assert [*options.problems({"proto_version": 1, "limit_rows": 7, "filters": ("a",)})] == [
+        "limit_rows needs proto_version 2 or newer, not 1",
+        "filters needs proto_version 3 or newer, not 1",
+    ]
+    assert [*options.problems({"proto_version": 1, "limit_rows": None, "filters": ()})] == []
+    assert [*options.problems({"proto_version": 3, "limit_rows": 7, "filters": ("a",)})] == []
 
 
 def _words_beside_options() -> Iterator[str]:

@@ -137,7 +137,9 @@ class _Loader:
         )
 
     def _option(self, data: Mapping[str, Any], place: Place) -> Option:
-        values = tuple(self._option(row, (*place, "values", i)) for i, row in enumerate(data.get("values", ())))
+        since = {"since": data["since"]} if "since" in data else {}
+        rows = [{**(since if i else {}), **row} for i, row in enumerate(data.get("values", ()))]
+        values = tuple(self._option(row, (*place, "values", i)) for i, row in enumerate(rows))
         return Option(**{**data, "values": values, "sets": _sets(data)}, line=self.source.line(place))
 
     def _document(self, data: Mapping[str, Any], place: Place) -> Document:

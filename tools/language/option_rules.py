@@ -86,6 +86,9 @@ def _check_values(spec: Spec, option: Option, error: Raise) -> None:
         raise error(option.line, f"two values of the option {option.name!r} are the same", "List each value once.")
     for value in option.values:
         _check_sets(spec, f"the value {value.name!r} of {option.name!r}", value.sets, value.line, error)
+        if value is not option.values[0] and (value.since or 0) < (option.since or 0):
+            problem = f"the value {value.name!r} has since: {value.since}, and its option since: {option.since}"
+            raise error(value.line, problem, f"Write since: {option.since} or newer, or none: it has its option's.")
     first = option.values[0] if option.values else None
     oldest = spec.versions[0].version if spec.versions else 1
     if first is not None and (first.sets or (first.since or oldest) > oldest):
