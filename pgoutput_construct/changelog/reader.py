@@ -28,9 +28,11 @@ from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.rows import is_about_unread, unread_problem
 from pgoutput_construct.wire import Lsn, Timestamp, parse
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import STATE_PARAMETERS
+from pgoutput_construct.wire.protocol import UNREAD
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 __all__ = [
@@ -43,6 +45,8 @@ __all__ = [
     "identity_of",
     "index_as_of",
     "parsed_entries",
+    "refuse_faults",
+    "refuse_unread",
     "table_entries",
 ]
 
@@ -210,6 +214,25 @@ def explain(entry: LogEntry, error: PgoutputError) -> ChangeLogError:
     path and offset within the message.
     """
     return ChangeLogError(f"segment {entry.segment}, seq {entry.seq} (WAL {entry.wal_start}): {error}")
+
+
+def refuse_unread(log: ChangeLog, index: LogIndex) -> None:
+    """Raise ChangeLogError, with segment and seq, for the first message that may change rows that nothing reads."""
+    current = [*map(unread_problem, UNREAD)]
+    for fault in index.entries("faults").to_pylist() if UNREAD else ():
+        if fault["problem"] in current:
+            raise explain(log.entry(fault["seq"]), PgoutputError(fault["problem"]))
+
+
+def refuse_faults(log: ChangeLog, index: LogIndex) -> None:
+    """Raise ChangeLogError, with segment and seq, for the first message that is invalid, or ``refuse_unread`` refuses.
+
+    A message that was noted as one whose rows nothing reads, and now is none, is no fault any more.
+    """
+    refuse_unread(log, index)
+    for fault in index.entries("faults").to_pylist():
+        if not is_about_unread(fault["problem"]):
+            raise explain(log.entry(fault["seq"]), PgoutputError(fault["problem"]))
 
 
 def table_entries(table: pa.Table, segment: str | None = None) -> Iterator[LogEntry]:

@@ -18,15 +18,18 @@ from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.columnar.threads import checked_threads
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import DESCRIBING, Description, RelationHistory, undescribed_row
+from pgoutput_construct.stream.rows import unread_problem
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.wire.protocol import MoreOptions, Streaming
+from pgoutput_construct.wire.protocol import UNREAD, MoreOptions, Streaming
 
 __all__ = ["BatchDecoder", "DecodedBatch", "TableRows"]
 
 Numbers = NDArray[np.int64]
 
 _DESCRIBES: Final = tag_table(DESCRIBING)
+
+_UNREAD: Final = tag_table(UNREAD)
 
 _CACHED_PLANS: Final = 64
 """The number of tables whose DecodePlan a decoder caches."""
@@ -103,6 +106,7 @@ class BatchDecoder:
         errors += map(index.row_error, index.malformed().tolist())
         rows, oids = index.tables()
         errors += self._read_relations(index, scopes)
+        errors += _unread(index)
         tables = []
         for description, some in group_rows(self.history, oids, scopes, rows, self._next_seq):
             if description == UNDESCRIBED:
@@ -135,6 +139,12 @@ class BatchDecoder:
             if block.batch is not None:
                 found.append(TableRows(description, block.rows, block.batch))
         return found
+
+
+def _unread(index: BatchIndex) -> list[RowError]:
+    """Return an error for each message that may change rows in a way that nothing reads."""
+    rows = index.messages_without_rows(_UNREAD).tolist() if UNREAD else ()
+    return [RowError(row, ProtocolError(unread_problem(type(index.message(row))))) for row in rows]
 
 
 def _decode_plan(history: RelationHistory, number: int) -> DecodePlan:

@@ -9,7 +9,7 @@ from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, 
 from pgoutput_construct.changelog._facts.lineage import Lineage, lineage_of
 from pgoutput_construct.changelog._facts.numbering import ColumnId, column_ids
 from pgoutput_construct.changelog._index.planning import relation_history
-from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.reader import ChangeLog, refuse_unread
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.pgtypes.type_registry import writer
 from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS
@@ -224,7 +224,8 @@ class LoggedTables:
     """The tables of a log, by name."""
 
     def __init__(self, log: ChangeLog) -> None:
-        """Read what the index of a log says of its tables."""
+        """Read what the index of a log says of its tables; raise ChangeLogError if it has rows that nothing reads."""
+        refuse_unread(log, log.index)
         self.log = log
         self.history: RelationHistory = relation_history(log.index)
         """What describes each OID at each seq."""

@@ -23,7 +23,7 @@ from pgoutput_construct.stream.rows import RowReader
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.wire import Lsn, Timestamp, XLogData, build_frame
 from pgoutput_construct.wire.messages import Insert, PgoutputMessage, Relation, RelationColumn, Type
-from pgoutput_construct.wire.protocol import CHANGES
+from pgoutput_construct.wire.protocol import CHANGES, UNREAD
 
 __all__ = ["CommittedChange", "LiveBatch", "LiveBatches", "load_kernels"]
 
@@ -121,7 +121,7 @@ class LiveBatches:
                 # Rows before it are described by what came before.
                 begin = self._read_rows(index, rows, begin, number, found, lsns)
                 self._changes(message, lsns[number])
-            is_change = type(message) in CHANGES and not self._as_messages
+            is_change = type(message) in CHANGES | UNREAD and not self._as_messages
             found[number] = self._changes(message, lsns[number]) if is_change else message
         self._read_rows(index, rows, begin, len(index), found, lsns)
 

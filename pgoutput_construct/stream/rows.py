@@ -11,10 +11,10 @@ from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.wire.codec_runtime import draft
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage, Relation, TupleData, Type
-from pgoutput_construct.wire.protocol import CHANGES, RelationColumnFlags, UpdateOldKind
+from pgoutput_construct.wire.protocol import CHANGES, UNREAD, RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.types import Marker, bare
 
-__all__ = ["OPERATIONS", "OPS", "SNAPSHOT", "RowChange", "RowReader", "tables_of"]
+__all__ = ["OPERATIONS", "OPS", "SNAPSHOT", "RowChange", "RowReader", "is_about_unread", "tables_of", "unread_problem"]
 
 OPERATIONS: Final = {cls: cls.__name__.lower() for cls in BY_TAG.values() if cls in CHANGES}
 """The ``op`` of each message that changes rows: insert, update, delete, truncate, and those of later versions."""
@@ -22,6 +22,22 @@ SNAPSHOT: Final = "snapshot"
 """The ``op`` of rows that were copied from a table."""
 OPS: Final = (SNAPSHOT, *OPERATIONS.values())
 """Every ``op``."""
+
+
+_UNREAD: Final = "may change rows in a way that no reader of tables knows"
+
+
+def unread_problem(cls: type[PgoutputMessage]) -> str:
+    """Return why no table is read from a stream that has a message of a class in UNREAD."""
+    return (
+        f"a {cls.__name__} {_UNREAD}: read the tables with a version of pgoutput_construct that does; if it changes no "
+        "row, write rows: ignored at the message in the specification, and generate the package again"
+    )
+
+
+def is_about_unread(problem: str) -> bool:
+    """Return whether a problem is that of ``unread_problem``, of a class that may be in UNREAD no longer."""
+    return _UNREAD in problem
 
 
 def tables_of(message: PgoutputMessage) -> tuple[int, ...]:
@@ -94,8 +110,11 @@ class RowReader:
     def read(self, message: "PgoutputMessage") -> Iterator[RowChange]:
         """Return the rows of a message; a truncate has one for each table.
 
-        Raises ProtocolError for a row without a Relation, or with another number of columns.
+        Raises ProtocolError for a row without a Relation, or with another number of columns, and for a message that
+        may change rows in a way that no reader knows (UNREAD).
         """
+        if type(message) in UNREAD:
+            raise ProtocolError(unread_problem(type(message)))
         self.relations.update(message)
         if type(message) is Type:
             self._layouts.clear()

@@ -24,6 +24,7 @@ __all__ = [
     "SINCE",
     "STATES",
     "TRANSITIONS",
+    "UNREAD",
     "DeleteOldKind",
     "GivenOptions",
     "MessageFlags",
@@ -198,6 +199,9 @@ ENDS: Final[frozenset[type[m.PgoutputMessage]]] = frozenset(
     }
 )
 """The messages that end a transaction, or a segment of one."""
+
+UNREAD: Final[frozenset[type[m.PgoutputMessage]]] = frozenset()
+"""The messages that may change rows in a way that readers of tables do not know: they refuse a log with one."""
 
 LAID_OUT_BY_STATE: Final[Mapping[type[m.PgoutputMessage], frozenset[str]]] = {
     m.Message: frozenset({"in_stream"}),

@@ -3,7 +3,9 @@
 import pytest
 
 from pgoutput_construct import SpecError
+from tests.language.sound import SOUND, assert_refused
 from tools.language import SPEC, load_text
+from tools.language.row_rules import is_unread
 
 CHANGES = {
     "a change without its group": (
@@ -41,6 +43,11 @@ CHANGES = {
         "name: relation_oid, when: in_stream}\n          - {field: Byte1('N')",
         "of the change Insert",
     ),
+    "a change whose rows are said": (
+        "    in: [transaction, preparing, stream]\n    group: change\n",
+        "    in: [transaction, preparing, stream]\n    group: change\n    rows: unread\n",
+        r"Insert is a change, whose rows are read\. Remove rows",
+    ),
     "two layouts of rows": (
         "parts:\n",
         "parts:\n"
@@ -65,3 +72,38 @@ def test_rows_that_their_readers_would_lose_are_refused(case: str) -> None:
     assert old in text
     with pytest.raises(SpecError, match=rf"^grown\.yaml:\d+: .*{problem}"):
         load_text(text.replace(old, new, 1), "grown.yaml")
+
+
+def test_rows_are_said_next_to_changes() -> None:
+    """Where nothing changes rows, nothing reads them."""
+    assert_refused("    in: [idle]\n    blocks", "    in: [idle]\n    rows: ignored\n    blocks", "says rows", SOUND)
+
+
+NEW = "  - name: Insert Many\n    in: [transaction]\n{}    blocks:\n      - type: header\n        fields:\n{}parts:\n"
+TAG = "          - {field: Byte1('m'), name: tag}\n"
+UNKNOWN = {
+    # keys of the message, its fields, and whether readers of tables refuse it
+    "a number": ("", "          - {field: Int64, name: number}\n", False),
+    "a table": ("", "          - {field: Int32 (Oid), name: table}\n", True),
+    "a table that is said": ("    rows: ignored\n", "          - {field: Int32 (Oid), name: table}\n", False),
+    "a table that is described": ("    group: description\n", "          - {field: Int32 (Oid), name: table}\n", False),
+    "bytes": ("", "          - {field: Byten, name: data}\n", True),
+    "bytes that are said": ("    rows: ignored\n", "          - {field: Byten, name: data}\n", False),
+    "a tuple": ("", "          - {field: TupleData, name: row}\n", True),
+    "a tuple that is described": ("    group: description\n", "          - {field: TupleData, name: row}\n", True),
+    "a number that is said": ("    rows: unread\n", "          - {field: Int64, name: number}\n", True),
+    "a table in one version": (
+        "",
+        "          - {field: Int32, name: table, until: 3}\n          - {field: Int32 (Oid), name: table, since: 4}\n",
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_what_may_change_rows_and_is_no_change(case: str) -> None:
+    """Tuples, tables and bytes in a message without a group, unless the specification says what they are."""
+    keys, fields, expected = UNKNOWN[case]
+    text = (SPEC / "pgoutput.yaml").read_text("utf-8")
+    spec = load_text(text.replace("parts:\n", NEW.format(keys, TAG + fields), 1), "grown.yaml")
+    assert [message.name for message in spec.messages if is_unread(message, spec)] == ["Insert Many"] * expected

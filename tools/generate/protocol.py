@@ -9,6 +9,7 @@ from tools.language import Choice, Field, Message, Option, Repeat, Spec, conditi
 from tools.language.bounds import effect_of, roles_of
 from tools.language.conditions import Term
 from tools.language.elements import Element, Structure
+from tools.language.row_rules import is_unread
 
 __all__ = ["emit_protocol"]
 
@@ -157,6 +158,9 @@ def _groups(spec: Spec) -> Iterator[str]:
     for group, (name, text) in GROUPS.items():
         members = _set(f"m.{message.class_name}" for message in spec.messages if message.group == group)
         yield f"{name}: Final[frozenset[type[m.PgoutputMessage]]] = {members}\n" + docstring([text], "")
+    unread = _set(f"m.{message.class_name}" for message in spec.messages if is_unread(message, spec))
+    text = "The messages that may change rows in a way that readers of tables do not know: they refuse a log with one."
+    yield f"UNREAD: Final[frozenset[type[m.PgoutputMessage]]] = {unread}\n" + docstring([text], "")
     yield _of_messages(
         "LAID_OUT_BY_STATE",
         "frozenset[str]",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tools.language import conditions
 from tools.language.elements import Alternative, Choice, Element, Repeat, Structure
-from tools.language.fields import Field, Fields
+from tools.language.fields import Field
 from tools.language.model import Message, Spec
 
 __all__ = ["LAYOUT_RULES"]
@@ -243,44 +243,4 @@ def _only_in(each: Field | Repeat | Alternative, by_states: set[str]) -> bool:
     return term is not None and not any(conditions.holds(term, given, {}) for given in off)
 
 
-def _changes(spec: Spec, error: Raise) -> None:
-    """Readers of rows find tables and tuples by these names, and know one layout of tuples."""
-    changes = [message for message in spec.messages if message.group == "change"]
-    if changes and len(spec.rows) > 1:
-        problem = f"the part {spec.rows[1].name} is another layout of rows than {spec.rows[0].name}"
-        raise error(spec.rows[1].line, problem, "Use one part for all rows.")
-    for message in changes:
-        sides = [element for element in message.exposed if element.name in ("old", "new")]
-        always = {element.name for element in message.exposed if not element.conditional}
-        tables = "relation_oid" in always and sides if "relation_oids" not in always else not sides
-        if not tables or not all(_is_row(side, spec) for side in sides) or _holds_rows(message, sides, spec):
-            problem = f"readers of rows do not find the tables or the rows of the change {message.name}"
-            remedy = (
-                "Name its fields relation_oid with old or new, which are rows and all rows that it has, "
-                "or a repeat relation_oids; or leave out group, with another name of the table: nothing reads it then."
-            )
-            raise error(message.line, problem, remedy)
-    for message in spec.messages if changes else ():
-        named = [element.name for element in message.exposed if element.name in ("relation_oid", "relation_oids")]
-        if message.group != "change" and named and _holds_rows(message, [], spec):
-            problem = f"{message.name} has rows of the table in {named[0]}, and no reader of rows finds them"
-            raise error(message.line, problem, "Write group: change.")
-
-
-def _is_row(element: Element, spec: Spec) -> bool:
-    """Return whether an element is a tuple, or a choice between tuples with a field for its tag."""
-    rows = {part.name for part in spec.rows}
-    if isinstance(element, Choice):
-        return not element.valued and rows.issuperset(a.then for a in element.alternatives if a.then is not None)
-    return isinstance(element, Field) and element.part in rows
-
-
-def _holds_rows(message: Message, sides: list[Element], spec: Spec) -> bool:
-    """Return whether other elements than these contain tuples, at any depth."""
-    others = [element for element in message.elements if element not in sides]
-    rest = Structure(tuple(Fields("body", (other,)) if isinstance(other, Field) else other for other in others))
-    used = {name for structure in spec.reached(rest) for name in structure.references()}
-    return any(part.name in used for part in spec.rows)
-
-
-LAYOUT_RULES = (_sizes, _open_ends, _choices, _repeats, _annotations, _states, _changes)
+LAYOUT_RULES = (_sizes, _open_ends, _choices, _repeats, _annotations, _states)

@@ -31,6 +31,8 @@ class Message(Structure):
     group: str | None = None
     effect: str | None = None
     option: str | None = None
+    rows: str | None = None
+    """What readers of tables do with it, if it is no change: ``ignored`` or ``unread``; None if not specified."""
     line: int = 0
 
     @property

@@ -69,7 +69,7 @@ _PACKAGE = frozenset(
 )
 _PROTOCOL = frozenset(
     {"ASKED_BY", "BEGINS", "BOUNDS", "CHANGES", "DESCRIPTIONS", "ENDS", "LAID_OUT_BY_STATE", "OPTIONS", "PARAMETERS"}
-    | {"PROTOCOL_VERSIONS", "SINCE", "STATES", "TRANSITIONS"}
+    | {"PROTOCOL_VERSIONS", "SINCE", "STATES", "TRANSITIONS", "UNREAD"}
     | {"GivenOptions", "MoreOptions", "ParseOptions", "ReplicationOptions", "Streaming"}
     | {"DeleteOldKind", "MessageFlags", "RelationColumnFlags", "RelationReplicaIdentity", "StreamStartFirstSegment"}
     | {"TruncateOptions", "UpdateOldKind"}

@@ -15,6 +15,7 @@ from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS
 from tools.language.nesting_rules import NESTING_RULES
 from tools.language.option_rules import OPTION_RULES
 from tools.language.public_names import PUBLIC_NAME_RULES
+from tools.language.row_rules import ROW_RULES
 from tools.language.source import Source
 
 __all__ = ["check", "check_together"]
@@ -28,7 +29,7 @@ def check(spec: Spec, source: Source) -> None:
         (_parts_exist,),
         NAME_RULES,
         *((rule,) for rule in NESTING_RULES),
-        LAYOUT_RULES,
+        (*LAYOUT_RULES, *ROW_RULES),
         FRAMING_RULES,
         BOUND_RULES,
         PUBLIC_NAME_RULES,

@@ -18,6 +18,7 @@ from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.columnar.index import IS_ROW
 from pgoutput_construct.errors import EngineError, PgoutputError
 from pgoutput_construct.stream.bounds import PLAIN_BEGIN, PLAIN_COMMIT
+from pgoutput_construct.stream.rows import unread_problem
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transaction_reader import (
     COMMITTED,
@@ -25,7 +26,7 @@ from pgoutput_construct.stream.transaction_reader import (
     LoggedTransaction,
     TransactionReader,
 )
-from pgoutput_construct.wire.protocol import BEGINS, DESCRIPTIONS, ENDS
+from pgoutput_construct.wire.protocol import BEGINS, DESCRIPTIONS, ENDS, UNREAD
 
 __all__ = ["IndexBuilder"]
 
@@ -74,6 +75,7 @@ class IndexBuilder:
         self._rows: list[pa.Table] = []
         self._events: list[dict[str, Any]] = []
         self._faults: list[dict[str, Any]] = []
+        self._unread = frozenset[Any]()
 
     def add(self, part: Part) -> None:
         """Add the next block or event."""
@@ -88,6 +90,7 @@ class IndexBuilder:
         plain = _find_plain(part)
         since, first_seq = self._transactions.since, self._next_seq
         self._read_others(part, plain.others, plain.last)
+        self._note_unread(part)
         spans = spans_of(part, first_seq, plain.first, since)
         self._rows.append(count_rows(part, first_seq, spans, self._descriptions.history))
         self._plain.append(plain.entries(first_seq))
@@ -159,6 +162,14 @@ class IndexBuilder:
         except PgoutputError as error:
             if len(self._faults) < _MOST_FAULTS:
                 self._faults.append({"seq": seq, "problem": str(error)})
+
+    def _note_unread(self, block: Block) -> None:
+        """Note the first message of a segment of each class whose rows nothing reads: readers of tables refuse it."""
+        for cls in UNREAD - self._unread:
+            found = np.flatnonzero((block.index.tags == cls.TAG[0]) & block.index.valid)
+            if len(found):
+                self._unread |= {cls}
+                self._faults.append({"seq": self._next_seq + int(found[0]), "problem": unread_problem(cls)})
 
     def _ended(self, ended: list[EndedTransaction]) -> pa.Array:
         others = struct_array("transactions", map(_entry, ended))

@@ -14,7 +14,7 @@ from pgoutput_construct.cli._printing import say
 from pgoutput_construct.cli._values import Values
 from pgoutput_construct.cli.commands._log_relations import LogRelations
 from pgoutput_construct.cli.commands._tail_output import Header, JsonPrinter, TailSelection, TextPrinter
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.errors import ChangeLogError, ProtocolError
 from pgoutput_construct.stream import RelationCache, RowReader, Session
 from pgoutput_construct.stream.bounds import effect_of, said
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, Timestamp, XLogData, parse
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pgoutput_construct.changelog import ChangeLog, LogEntry
     from pgoutput_construct.postgres import ReplicationStream
+    from pgoutput_construct.stream.rows import RowChange
     from pgoutput_construct.stream.transaction_reader import EndedTransaction
     from pgoutput_construct.wire.messages import PgoutputMessage
 
@@ -199,7 +200,7 @@ class _Reader:
             for entry, message in self._between(first, last):
                 if getattr(message, "xid", None) not in transaction.aborted:
                     self.relations.go_to(entry)
-                    self.selection.take(before + entry.seq - first, message, reader.read(message))
+                    self.selection.take(before + entry.seq - first, message, _rows_of(reader, entry, message))
             before += last - first + 1
         self.selection.end()
 
@@ -224,6 +225,15 @@ class _Reader:
         rows, indexes = self.log.index.located("rows")
         oids = pa.array(self.relations.oids(self.selection.tables), pa.int64())
         return frozenset(indexes[pc.is_in(rows["oid"], oids).to_numpy()].tolist())
+
+
+def _rows_of(reader: RowReader, entry: "LogEntry", message: "PgoutputMessage") -> "Iterator[RowChange]":
+    from pgoutput_construct.changelog.reader import explain
+
+    try:
+        return reader.read(message)
+    except ProtocolError as error:
+        raise explain(entry, error) from error
 
 
 _WAIT = 1.0  # seconds

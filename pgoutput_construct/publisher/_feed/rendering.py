@@ -6,11 +6,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pgoutput_construct.changelog.decoding_order import PlacedCopies
-from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.errors import ChangeLogError, ProtocolError
 from pgoutput_construct.publisher._feed.feed import CopiedTable, Fed, Feed, Missed, OrderItem
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.stream.rows import tables_of
+from pgoutput_construct.stream.rows import tables_of, unread_problem
 from pgoutput_construct.stream.transaction_reader import (
     COMMITTED,
     FINISHED,
@@ -19,7 +19,7 @@ from pgoutput_construct.stream.transaction_reader import (
     LoggedTransaction,
 )
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.protocol import CHANGES, MessageFlags, ReplicationOptions
+from pgoutput_construct.wire.protocol import CHANGES, UNREAD, MessageFlags, ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 if TYPE_CHECKING:
@@ -339,6 +339,8 @@ class Renderer:
         counts = dict[int, bool]()
         for each in fed:
             cls = type(each.message)
+            if cls in UNREAD:
+                raise ChangeLogError(f"seq {each.seq}: {unread_problem(cls)}")
             is_selected = cls in CHANGES or cls is m.Origin or (cls is m.Message and self._options.messages)
             if is_selected and getattr(each.message, "xid", None) not in ended.transaction.aborted:
                 yield from self._without_copied(each, ended, counts)

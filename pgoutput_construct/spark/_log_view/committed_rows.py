@@ -15,10 +15,9 @@ from pgoutput_construct.changelog._index.planning import relation_history, run_s
 from pgoutput_construct.changelog._segment.block import NO_XID, Flags, Numbers
 from pgoutput_construct.changelog._segment.segment_schema import scopes_of
 from pgoutput_construct.changelog.log_options import LogOptions
-from pgoutput_construct.changelog.reader import ChangeLog, explain
+from pgoutput_construct.changelog.reader import ChangeLog, refuse_faults
 from pgoutput_construct.columnar.descriptions import copy_scope, find_descriptions
 from pgoutput_construct.columnar.index import IS_ROW, LISTS_TABLES, BatchIndex, index_batch
-from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.dates import FIRST_TIMESTAMP, LAST_TIMESTAMP
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transaction_reader import Spans
@@ -165,8 +164,7 @@ def log_plan(log: ChangeLog, index: LogIndex | None = None) -> LogPlan:
     ``index`` is that of the log as of an earlier seq (``index_as_of``), None for all of it.
     """
     index = log.index if index is None else index
-    for fault in index.entries("faults").slice(0, 1).to_pylist():
-        raise explain(log.entry(fault["seq"]), PgoutputError(fault["problem"]))
+    refuse_faults(log, index)
     copies = sorted((copy for copy in present_copies(index) if copy.rows), key=lambda copy: copy.first_chunk)
     return LogPlan(run_spans(index), relation_history(index), tuple(copies))
 
