@@ -30,7 +30,7 @@ _UNREAD: Final = "may change rows in a way that no reader of tables knows"
 def unread_problem(cls: type[PgoutputMessage]) -> str:
     """Return why no table is read from a stream that has a message of a class in UNREAD."""
     return (
-        f"a {cls.__name__} {_UNREAD}: read the tables with a version of pgoutput_construct that does; if it changes no "
+        f"{cls.__name__} {_UNREAD}: read the tables with a version of pgoutput_construct that does; if it changes no "
         "row, write rows: ignored at the message in the specification, and generate the package again"
     )
 

@@ -1,11 +1,13 @@
-"""Run in a copy of the project that has the change ``unread``: no reader of tables skips rows without a word.
+"""Run in a copy of the project that has the changes ``unread`` and ``received``: no reader of tables skips rows.
 
-python unread.py    makes logs in the folders digest, many, some and packed
+python unread.py    makes logs in the folders digest, many, some, packed and served
 """
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
+
+from received import PLAIN, check_served
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Position
@@ -20,7 +22,6 @@ from pgoutput_construct.wire.protocol import UNREAD, ReplicationOptions
 
 OPTIONS: Final[dict[str, Any]] = {"proto_version": 5}
 TIME: Final = pgo.Timestamp(800_000_000_000_000)
-KEY: Final = pgo.RelationColumn(1, "id", 23, -1)
 UNKNOWN: Final[dict[str, Any]] = {
     "digest": pgo.Digest(b"x"),
     "many": pgo.InsertMany(7, ((b"2",), (b"3",))),
@@ -32,9 +33,7 @@ UNKNOWN: Final[dict[str, Any]] = {
 
 def transaction(unknown: Any) -> list[Any]:
     """Return a transaction with an Insert, and another message after it."""
-    relation = pgo.Relation(None, 7, "public", "t", "d", (KEY,))
-    insert = pgo.Insert(None, 7, (b"1",))
-    return [pgo.Begin(pgo.Lsn(16), TIME, 700), relation, insert, unknown, pgo.Commit(pgo.Lsn(16), pgo.Lsn(32), TIME)]
+    return [*PLAIN[:3], unknown, PLAIN[4]]
 
 
 def write_log(name: str, payloads: list[bytes]) -> ChangeLog:
@@ -90,3 +89,4 @@ if __name__ == "__main__":
     assert {type(message) for name, message in UNKNOWN.items() if name != "digest"} == UNREAD
     for each, message in UNKNOWN.items():
         check(each, message)
+    check_served()

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from pgoutput_construct.changelog.decoding_order import PlacedCopies
-from pgoutput_construct.errors import ChangeLogError, ProtocolError
+from pgoutput_construct.errors import ChangeLogError, EncodeError, ProtocolError
 from pgoutput_construct.publisher._feed.encodings import UTF8, ClientEncoding, Formats, StreamEncoder
 from pgoutput_construct.publisher._feed.feed import Fed, Feed, Order, Pace
 from pgoutput_construct.publisher._feed.message_feed import Script
@@ -233,7 +233,12 @@ class Cursor:
         return bool(self._missed or self._late) or any(end >= self.confirmed for end in self._late_ends)
 
     def _encoded(self, outgoing: Outgoing) -> bytes:
-        payload = self._engines[outgoing.in_stream].build(self._encoder.encoded(self._formats.asked(outgoing.message)))
+        message = self._encoder.encoded(self._formats.asked(outgoing.message))
+        try:
+            payload = self._engines[outgoing.in_stream].build(message)
+        except EncodeError as error:
+            hint = "Use an older protocol version, or omit the newer options."
+            raise Refusal("0A000", f"this publisher cannot send {error.path} with these options", hint=hint) from error
         now = Timestamp.from_datetime(datetime.now(UTC) + timedelta(seconds=self.clock))
         frame = XLogData(outgoing.lsn, outgoing.lsn, now, payload)
         return build_connection(CopyData(build_frame(frame, **self._layout)))

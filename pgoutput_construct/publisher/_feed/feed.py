@@ -12,6 +12,8 @@ from pgoutput_construct.publisher.published_tables import ListedTable, Published
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.stream.transaction_reader import EndedTransaction
 from pgoutput_construct.wire.messages import PgoutputMessage  # noqa: TC001 - typing.get_type_hints() finds it
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS
+from pgoutput_construct.wire.protocol import OPTIONS
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["About", "CopiedTable", "Fed", "Feed", "Missed", "Order", "OrderItem", "Pace"]
@@ -149,6 +151,11 @@ class About:
     """Names of the publications; empty: of any name."""
     layout: dict[str, Any]
     """The options under which its messages were laid out: the keywords of Session."""
+
+    def is_laid_out_by(self, options: Mapping[str, Any]) -> bool:
+        """Return whether its messages were laid out under the options of a client, who gets them as they were sent."""
+        own = {name: self.layout.get(name, OPTIONS[name].default) for name in LAYOUT_OPTIONS}
+        return bool(self.layout) and own == {name: options[name] for name in LAYOUT_OPTIONS}
 
 
 class Feed(ABC):

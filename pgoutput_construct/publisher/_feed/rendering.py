@@ -19,7 +19,18 @@ from pgoutput_construct.stream.transaction_reader import (
     LoggedTransaction,
 )
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.protocol import CHANGES, UNREAD, MessageFlags, ReplicationOptions
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS
+from pgoutput_construct.wire.options import options as asked
+from pgoutput_construct.wire.protocol import (
+    BEGINS,
+    CHANGES,
+    DESCRIPTIONS,
+    ENDS,
+    SINCE,
+    UNREAD,
+    MessageFlags,
+    ReplicationOptions,
+)
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 if TYPE_CHECKING:
@@ -91,6 +102,12 @@ class Renderer:
         self._after = after
         self._feed = feed
         self._options = options
+        layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
+        self._is_alike = feed.about.is_laid_out_by(layout)
+        """Whether the client gets what begins and ends transactions as it was received."""
+        given, version = asked(**layout), options.proto_version
+        self._others = {each for each in _OTHERS if SINCE.get(each, 0) <= version and given.refusal(each) is None}
+        """The messages that are sent under these options, and are about rows only by their place in a transaction."""
         self._two_phase_at = two_phase_at
         self._has_pruned = has_pruned
         self._publications = publications
@@ -149,9 +166,20 @@ class Renderer:
 
     def _whole(self, ended: EndedTransaction, changes: Iterator[Outgoing], opening: Lsn) -> Iterator[Outgoing]:
         lsn, end, time = _numbers(ended)
-        yield Outgoing(opening, m.Begin(lsn, time, ended.transaction.xid))
+        first = ended.transaction.spans[0][0] if ended.transaction.spans else _MADE
+        yield Outgoing(opening, self._received(first, m.Begin(lsn, time, ended.transaction.xid)))
         yield from changes
-        yield Outgoing(end, m.Commit(lsn, end, time))
+        yield Outgoing(end, self._received(ended.seq, m.Commit(lsn, end, time)))
+
+    def _received(self, seq: int, made: m.PgoutputMessage) -> m.PgoutputMessage:
+        """Return a begin or an end as the feed has it, which may have more than ``made``; else that.
+
+        It was not received where a transaction is sent in another way than it was received, or is a copy.
+        """
+        if not self._is_alike or seq == _MADE:
+            return made
+        message = next(fed.message for fed in self._feed.read(seq, seq))
+        return message if type(message) is type(made) else made
 
     def _whole_copy(self, end: int, rows: Iterator[Outgoing]) -> Iterator[Outgoing]:
         """Yield copied rows as a transaction that ends at an LSN, which no server has sent: without a time.
@@ -160,7 +188,7 @@ class Renderer:
         """
         transaction = LoggedTransaction(_NO_XID)
         rows = (each._replace(lsn=Lsn(0)) for each in rows)
-        yield from self._whole(EndedTransaction(-1, COMMITTED, transaction, end, end, 0), rows, Lsn(0))
+        yield from self._whole(EndedTransaction(_MADE, COMMITTED, transaction, end, end, 0), rows, Lsn(0))
 
     def _copied(self, item: PlacedCopies) -> Iterator[Outgoing]:
         """Yield copied rows as a transaction; a table of which the client may have rows is emptied for them."""
@@ -303,17 +331,19 @@ class Renderer:
     def _prepared(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         lsn, end, time = _numbers(ended)
         numbers = lsn, end, time, ended.transaction.xid, ended.transaction.gid or ""
-        yield Outgoing(self._lsn_of(ended.transaction.spans[0][0]), m.BeginPrepare(*numbers))
+        first = ended.transaction.spans[0][0]
+        yield Outgoing(self._lsn_of(first), self._received(first, m.BeginPrepare(*numbers)))
         yield from self._changes(ended)
-        yield Outgoing(end, m.Prepare(*numbers))
+        yield Outgoing(end, self._received(ended.seq, m.Prepare(*numbers)))
 
     def _streamed(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         transaction, known = ended.transaction, dict[int, Description]()
         for number, (first, last) in enumerate(transaction.spans):
-            yield Outgoing(self._lsn_of(first), m.StreamStart(transaction.xid, int(number == 0)))
+            opening = self._received(first, m.StreamStart(transaction.xid, int(number == 0)))
+            yield Outgoing(self._lsn_of(first), opening)
             selected = self._selected(self._feed.read(first, last), ended)
             yield from self._described(selected, transaction.xid, known, in_stream=True)
-            yield Outgoing(self._lsn_of(last), m.StreamStop())
+            yield Outgoing(self._lsn_of(last), self._received(last, m.StreamStop()))
         yield self.stream_end(ended)
         if ended.outcome != PREPARED:
             self._known |= known
@@ -322,8 +352,9 @@ class Renderer:
         """Return what follows the last segment of a transaction that is prepared, or committed."""
         (lsn, end, time), transaction = _numbers(ended), ended.transaction
         if ended.outcome == PREPARED:
-            return Outgoing(end, m.StreamPrepare(lsn, end, time, transaction.xid, transaction.gid or ""))
-        return Outgoing(end, m.StreamCommit(transaction.xid, lsn, end, time))
+            made: m.PgoutputMessage = m.StreamPrepare(lsn, end, time, transaction.xid, transaction.gid or "")
+            return Outgoing(end, self._received(ended.seq, made))
+        return Outgoing(end, self._received(ended.seq, m.StreamCommit(transaction.xid, lsn, end, time)))
 
     def _has_origin(self, transaction: LoggedTransaction) -> bool:
         first = transaction.spans[0][0]
@@ -335,13 +366,14 @@ class Renderer:
             yield from self._described(selected, ended.transaction.xid, self._known, in_stream=False)
 
     def _selected(self, fed: Iterable[Fed], ended: EndedTransaction) -> Iterator[Fed]:
-        """Yield what of a span the client gets: changes, origins, and messages where it asked for them."""
+        """Yield what of a span the client gets: changes, and all else but messages that it did not ask for."""
         counts = dict[int, bool]()
         for each in fed:
             cls = type(each.message)
             if cls in UNREAD:
                 raise ChangeLogError(f"seq {each.seq}: {unread_problem(cls)}")
-            is_selected = cls in CHANGES or cls is m.Origin or (cls is m.Message and self._options.messages)
+            is_asked = cls is not m.Message or self._options.messages
+            is_selected = cls in CHANGES or (cls in self._others and is_asked)
             if is_selected and getattr(each.message, "xid", None) not in ended.transaction.aborted:
                 yield from self._without_copied(each, ended, counts)
 
@@ -387,6 +419,11 @@ class Renderer:
                 if last is None or _is_news(last, description):
                     yield from describing(description, xid if in_stream else None, in_stream)
             yield Outgoing(fed.lsn, in_scope(fed.message, xid if in_stream else None), in_stream)
+
+
+_MADE: Final = -1
+"""Instead of the seq of an end: nothing in the feed, but a copy, is sent as a transaction."""
+_OTHERS: Final = frozenset(m.BY_TAG.values()) - CHANGES - BEGINS - ENDS - DESCRIPTIONS
 
 
 def _of_tables(fed: Fed, tables: Collection[int]) -> Iterator[Fed]:

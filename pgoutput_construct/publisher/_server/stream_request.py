@@ -108,7 +108,10 @@ def unmade(about: About) -> str | None:
     for values in sorted(layouts, key=repr):
         layout = dict(zip(LAYOUT_OPTIONS, values, strict=True))
         servers = [PROTOCOL_VERSIONS[layout["proto_version"]]]
-        servers += [OPTIONS[name].values[layout[name]].server for name in LAYOUT_OPTIONS if OPTIONS[name].values]
+        for name in LAYOUT_OPTIONS:
+            option = OPTIONS[name]
+            if option.values and layout[name] != option.default:  # a default is no newer than what it is the default of
+                servers.append(option.values[layout[name]].server)
         if max(servers) <= major and (problem := _problem(layout, about)):
             options = ", ".join(f"{name}={value!r}" for name, value in layout.items())
             return f"{problem} with {options} (spec/pgoutput.yaml)"
@@ -126,10 +129,9 @@ def _check_made(options: ReplicationOptions, about: About) -> None:
 def _problem(layout: Mapping[str, Any], about: About) -> str | None:
     """Return the path of a field that this publisher cannot fill under some options; None if there is none."""
     outside: dict[str, Any] = dict.fromkeys(STATE_PARAMETERS, False)
-    made = [*_MADE, *(_STREAMED if layout["streaming"] != "off" else ())]
-    if layout != {name: about.layout.get(name, OPTIONS[name].default) for name in LAYOUT_OPTIONS}:
-        made += _CONVERTED
-    for message in made:
+    if about.is_laid_out_by(layout):
+        return None  # messages are sent as they were received
+    for message in (*_MADE, *(_STREAMED if layout["streaming"] != "off" else ()), *_CONVERTED):
         try:
             build(message, **layout, **outside)
         except EncodeError as error:
