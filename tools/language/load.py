@@ -16,6 +16,7 @@ from tools.language.errors import SpecError
 from tools.language.fields import Field, Fields, Type
 from tools.language.model import Message, Parameter, Part, Spec, State, Version
 from tools.language.notation import Notation, parse_notation
+from tools.language.notation_table import notations
 from tools.language.records import Deviation, Document, Option
 from tools.language.rules import check
 from tools.language.shapes import shape_problems
@@ -75,22 +76,10 @@ def _types() -> tuple[Type, ...]:
 
 
 def load_notations(path: Path) -> tuple[Type, ...]:
-    """Read the notations; raise SpecError for a wrong shape, or a size that cannot be read."""
+    """Read the notations; raise SpecError for a wrong shape, or a row that contradicts itself."""
     source = read(read_text(path), path.name)
     check_shape(source, "types.schema.json")
-    types: list[Type] = []
-    for index, row in enumerate(source.data["types"]):
-        kind, place = Type(**row), ("types", index)
-        if any((each.notation, each.signed) == (kind.notation, kind.signed) for each in types):
-            raise source.error(place, f"{kind.notation} occurs twice", "Keep one of them.")
-        if (kind.bytes is None) != (kind.python in ("str", "bytes")):
-            problem = f"{kind.notation}: {kind.python} {'has no' if kind.bytes else 'needs a'} number of bytes"
-            raise source.error(place, problem, "Write bytes of numbers, of text and bytes none.")
-        if kind.bytes and not kind.arrow.endswith(str(8 * kind.bytes)):
-            problem = f"{kind.notation}: a number of {kind.bytes} bytes is not Arrow's {kind.arrow}"
-            raise source.error(place, problem, f"Write arrow: {'' if kind.signed else 'u'}int{8 * kind.bytes}.")
-        types.append(kind)
-    return tuple(types)
+    return notations(source)
 
 
 def _check_marks(text: str, source: Source) -> None:
