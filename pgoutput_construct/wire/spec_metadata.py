@@ -62,6 +62,14 @@ class Described(NamedTuple):
     bits: Mapping[int | str, str] = _NONE
     """The permitted bits and their meanings; empty for fields that are no flags."""
 
+    versions: tuple[tuple[int, int, str], ...] = ()
+    """The notation by protocol version, if it differs: the first and the last version of each."""
+
+    def at(self, version: int) -> "Described":
+        """Return the description as of a protocol version, with the notation that the field has there."""
+        found = [notation for first, last, notation in self.versions if first <= version <= last]
+        return self._replace(notation=found[0]) if len(found) == 1 else self
+
     def meaning(self, value: object) -> str:
         """Return the meaning of a value, such as the names of its bits; "" if the specification gives none."""
         if self.bits and isinstance(value, int):

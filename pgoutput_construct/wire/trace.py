@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import IO, Any, NamedTuple, Unpack
 
 from pgoutput_construct.errors import DecodeError
@@ -72,9 +73,10 @@ def trace(
         others: As of ``parse``.
     """
     given, data = options(proto_version, streaming, in_stream, **others), payload_bytes(payload)
+    fields = _fields(proto_version)
     if error := refused(data[:1], given):
-        return Trace(data, error.message, (), TraceFault(error, "", 0, 0), FIELDS)
-    found = _trace(MESSAGES, data, given.parameters(), FIELDS)
+        return Trace(data, error.message, (), TraceFault(error, "", 0, 0), fields)
+    found = _trace(MESSAGES, data, given.parameters(), fields)
     if found.fault is None:
         return found
     return replace(found, fault=found.fault._replace(error=explain(data, given)))
@@ -95,7 +97,13 @@ def trace_frame(
         others: As of ``parse_frame``.
     """
     given = dict(zip(FRAME_PARAMETERS, frame_parameters(proto_version, streaming, **others), strict=True))
-    return _trace(FRAMES, payload_bytes(data), given, FRAME_FIELDS)
+    return _trace(FRAMES, payload_bytes(data), given, _fields(proto_version, of_frames=True))
+
+
+@cache
+def _fields(version: int, of_frames: bool = False) -> Mapping[str, Described]:
+    """Return the descriptions as of a protocol version."""
+    return {key: described.at(version) for key, described in (FRAME_FIELDS if of_frames else FIELDS).items()}
 
 
 def trace_connection(data: bytes | bytearray | memoryview, sender: Role, state: str) -> Trace:

@@ -130,6 +130,15 @@ def check() -> None:
             raise AssertionError(f"built: {message}")
 
 
+def check_notations() -> None:
+    """What a trace says of a field's type is that of the version."""
+    for said, message, digits in SENT:
+        if isinstance(message, pgo.Relation):
+            found = trace(bytes.fromhex(digits), **{"in_stream": False, **said})
+            notations = {found.fields[span.key].notation for span in found.spans if span.path == "Relation.column_count"}
+            assert notations == {"Int16" if said["proto_version"] == 4 else "Int32"}, notations
+
+
 def check_former_names() -> None:
     """What was renamed has its former name still, with a warning that names the new one."""
     truncate = pgo.Truncate(None, clauses=1, relation_oids=(7,))
@@ -163,4 +172,5 @@ def check_value() -> None:
 if __name__ == "__main__":
     check()
     check_value()
+    check_notations()
     check_former_names()

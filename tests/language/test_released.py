@@ -250,7 +250,22 @@ def test_the_command_checks_a_level(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_the_command_prints_the_files(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without an option and with --names it prints what was released, if nothing has been added."""
-    for arguments, name in (([], "released.json"), (["--names"], "released-names.json")):
+    """With a version and with --names it prints what was released, if nothing has been added."""
+    for arguments, name in ((["4"], "released.json"), (["--names"], "released-names.json")):
         assert main(arguments) == 0
         assert json.loads(capsys.readouterr().out) == json.loads((SPEC / name).read_text("utf-8"))
+
+
+def test_versions_that_are_not_released_are_not_frozen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither those after the given one, nor parts that only their messages have."""
+    later = "parts:\n  - {name: Later, blocks: [{type: header, fields: [{field: Int8, name: later}]}]}\n"
+    folder = changed(tmp_path, XID, XID + "          - {field: Later, name: later, since: 5}\n")
+    path = folder / "pgoutput.yaml"
+    path.write_text(path.read_text("utf-8").replace("parts:\n", later, 1), "utf-8")
+    spec = load(path)
+    assert ["part Later" in layouts(spec, version) for version in (1, 4, 5)] == [False, False, True]
+    known = json.loads((SPEC / "released.json").read_text("utf-8"))
+    for newest in (3, 4):
+        assert main([str(newest)]) == 0
+        wanted = {version: rows for version, rows in known.items() if int(version) <= newest}
+        assert json.loads(capsys.readouterr().out) == wanted

@@ -16,6 +16,7 @@ from pgoutput_construct.wire import codec, frame_codec
 from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS
 from pgoutput_construct.wire.engine import engine
 from pgoutput_construct.wire.messages import BY_TAG, VALUE_TAGS, VALUES
+from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import ParseOptions
 
 __all__ = ["Compared", "compare_frames", "compare_payloads"]
@@ -40,7 +41,9 @@ class Compared(NamedTuple):
 
 def compare_payloads(payloads: pa.Array, options: ParseOptions) -> Compared:
     """Read payloads by the kernels and by the codec under options."""
-    index = index_batch(payloads, np.full(len(payloads), options.in_stream), **_without_state(options))
+    given = options._asdict()
+    states: dict[str, Any] = {name: np.full(len(payloads), given.pop(name)) for name in STATE_PARAMETERS}
+    index = index_batch(payloads, **states, **given)
     fast = engine(**options._asdict())
     problems, messages = _acceptance(payloads, index.valid, fast._readers)
     found = _Problems(payloads, problems)
@@ -79,10 +82,6 @@ def compare_frames(payloads: pa.Array) -> Compared:
                 found, rows, mine, read_columns(read, fields, frame_kernels.MESSAGE_SCHEMA, given, len(rows)), data
             )
     return Compared(len(payloads), sum(kinds.values()), found.all, kinds)
-
-
-def _without_state(options: ParseOptions) -> dict[str, Any]:
-    return {name: value for name, value in options._asdict().items() if name not in kernels.ROW_PARAMETERS}
 
 
 class _Problems:

@@ -237,8 +237,7 @@ def _described(element: Element) -> Iterator[str]:
 
 
 def _values_types(choice: Choice) -> list[str]:
-    names = [str(alternative.python) for alternative in choice.alternatives]
-    return [name.capitalize() if name.isupper() else name for name in names]
+    return [str(alternative.python_class) for alternative in choice.alternatives]
 
 
 def _union(members: list[str]) -> str:

@@ -32,6 +32,8 @@ class FieldRow:
     bits: Mapping[Any, str] = field(default_factory=dict)
     element: Element | None = None
     """The element that it is; None for a message, and for an item of a repeat."""
+    versions: tuple[tuple[int, int, str], ...] = ()
+    """The first and the last version of each notation of a field that has several."""
 
 
 def emit_fields(spec: Spec) -> str:
@@ -69,7 +71,8 @@ def _element(spec: Spec, element: Element, key: str) -> Iterator[FieldRow]:
             yield from _nested(spec, part, key)
         case Field():
             values, bits = element.values or {}, element.bits or {}
-            yield FieldRow(key, element.notation, element.description, values, bits, element)
+            versions = tuple(_versions(spec, element))
+            yield FieldRow(key, element.notation, element.description, values, bits, element, versions)
         case Repeat():
             yield FieldRow(key, element.kind, element.description, element=element)
             if element.item.single is None:
@@ -79,6 +82,13 @@ def _element(spec: Spec, element: Element, key: str) -> Iterator[FieldRow]:
                 yield FieldRow(f"{key}.end", "Int8(0)", f"Ends {element.name}.")
         case Choice():
             yield from _choice(spec, element, key)
+
+
+def _versions(spec: Spec, field: Field) -> Iterator[tuple[int, int, str]]:
+    """Yield the first and the last version of each notation of a field that has several."""
+    known = [version.version for version in spec.versions]
+    if known and len({each.notation for each in field.rows}) > 1:
+        yield from ((each.since or known[0], each.until or known[-1], each.notation) for each in field.rows)
 
 
 def _choice(spec: Spec, choice: Choice, key: str) -> Iterator[FieldRow]:
@@ -97,4 +107,5 @@ def _choice(spec: Spec, choice: Choice, key: str) -> Iterator[FieldRow]:
 
 def _described(row: FieldRow) -> str:
     named = "".join(f", {name}={dict(rows)!r}" for name, rows in (("values", row.values), ("bits", row.bits)) if rows)
+    named += f", versions={row.versions!r}" if row.versions else ""
     return f"Described({row.notation!r}, {row.description!r}{named})"

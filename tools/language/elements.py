@@ -70,7 +70,15 @@ class Alternative(Conditional):
         """The names that its Python value defines: a class, or a constant and its class; none for None and bytes."""
         if self.python in (None, "None", "bytes"):
             return ()
-        return (self.python, self.python.capitalize()) if self.python.isupper() else (self.python,)
+        kind = self.python_class or ""
+        return (self.python, kind) if self.python.isupper() else (kind,)
+
+    @property
+    def python_class(self) -> str | None:
+        """The class of its Python value: of a constant one that is called like it, ``SameAsOld`` of SAME_AS_OLD."""
+        if self.python is None or not self.python.isupper():
+            return self.python
+        return "".join(word.capitalize() for word in self.python.split("_"))
 
     @property
     def letter(self) -> str:

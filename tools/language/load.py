@@ -153,8 +153,7 @@ class _Loader:
                 "Write a first field such as Byte1('X'), or measures: rest at one that holds the message's length.",
             )
         keys = ("description", "server", "since", "unasked", "sender", "enters", "returns", "group", "effect", "option")
-        keys += ("rows",)
-        known = {k: data[k] for k in keys if k in data}
+        known = {k: data[k] for k in (*keys, "rows") if k in data}
         return Message(
             blocks=blocks,
             name=data["name"],

@@ -1,7 +1,7 @@
 """The layouts of released protocol versions: PostgreSQL's releases have frozen them, and a specification keeps them.
 
 ``spec/released.json`` has a line for each field, choice, branch, repeat and option, without the names of fields, which
-may change. ``python -m tools.language.released`` prints it for the versions of the specification; ``breakage``
+may change. ``python -m tools.language.released 4`` prints it for the versions up to one; ``breakage``
 compares a specification with it.
 """
 
@@ -35,9 +35,12 @@ class Entry(NamedTuple):
 def layouts(spec: Spec, version: int) -> dict[str, list[Entry]]:
     """Return the layouts of messages, parts and options in a protocol version."""
     found: dict[str, list[Entry]] = {}
+    used = _parts_in(spec, version)
     for named in spec.named:
         is_message = isinstance(named, Message)
         if is_message and version < (named.needs or 0):  # type: ignore[union-attr]
+            continue
+        if not is_message and named.name not in used:
             continue
         key = named.tag.decode("latin-1") if isinstance(named, Message) else f"part {named.name}"
         found[key] = list(_entries(named, version, "", ""))
@@ -49,6 +52,30 @@ def layouts(spec: Spec, version: int) -> dict[str, list[Entry]]:
         if spec.came_with(option.server, option.since) <= server and spec.came_with(row.server, row.since) <= server
     ]
     return found
+
+
+def _parts_in(spec: Spec, version: int) -> set[str]:
+    """Return the names of the parts that some message has in a protocol version."""
+    found = set[str]()
+    todo: list[Structure] = [message for message in spec.messages if version >= (message.needs or 0)]
+    while todo:
+        names = set(_referred(todo.pop(), version)) - found
+        found |= names
+        todo += [spec.part(name) for name in names]
+    return found
+
+
+def _referred(structure: Structure, version: int) -> Iterator[str]:
+    for element in structure.elements:
+        if isinstance(element, Field):
+            yield from (f.part for f in element.variants or (element,) if f.part and _can_be(f.term, version))
+        elif isinstance(element, Repeat) and _can_be(element.term, version):
+            yield from _referred(element.item, version)
+        for branch in element.alternatives if isinstance(element, Choice) else ():
+            if isinstance(branch.then, Structure) and _can_be(branch.term, version):
+                yield from _referred(branch.then, version)
+            elif branch.then is not None and not isinstance(branch.then, Structure) and _can_be(branch.term, version):
+                yield branch.then
 
 
 def _entries(structure: Structure, version: int, indent: str, path: str) -> Iterator[Entry]:

@@ -1,6 +1,6 @@
 """python -m tools.language.released: the layouts of protocol versions, what differs, and what a change breaks.
 
-Without an option it prints the layouts of the specification's versions: spec/released.json.
+With the newest version that a release of PostgreSQL has it prints the layouts up to that: spec/released.json.
 """
 
 import argparse
@@ -34,7 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog=f"levels of --check:\n{_LEVELS}\n  all         all of them",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    what = parser.add_mutually_exclusive_group()
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "newest", type=int, nargs="?", help="the newest protocol version that a release of PostgreSQL has"
+    )
     what.add_argument(
         "--diff",
         nargs=2,
@@ -60,16 +63,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SpecError as error:
         print(error, file=sys.stderr)
         return 2
-    print(json.dumps(_names(specs) if given.names else _layouts(specs[0]), indent=1))
+    print(json.dumps(_names(specs) if given.names else _layouts(specs[0], given.newest), indent=1))
     return 0
 
 
-def _layouts(spec: Spec) -> dict[int, dict[str, list[str]]]:
+def _layouts(spec: Spec, newest: int) -> dict[int, dict[str, list[str]]]:
     return {
         version.version: {
             key: [entry.text for entry in entries] for key, entries in layouts(spec, version.version).items()
         }
         for version in spec.versions
+        if version.version <= newest
     }
 
 
