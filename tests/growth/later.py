@@ -135,7 +135,9 @@ def check_notations() -> None:
     for said, message, digits in SENT:
         if isinstance(message, pgo.Relation):
             found = trace(bytes.fromhex(digits), **{"in_stream": False, **said})
-            notations = {found.fields[span.key].notation for span in found.spans if span.path == "Relation.column_count"}
+            notations = {
+                found.fields[span.key].notation for span in found.spans if span.path == "Relation.column_count"
+            }
             assert notations == {"Int16" if said["proto_version"] == 4 else "Int32"}, notations
 
 

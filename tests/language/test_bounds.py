@@ -216,8 +216,9 @@ def test_a_role_can_have_a_field_for_each_version() -> None:
     wide = "since: 2, when: wide"  # it can be on at version 2 alone
     later = f"{xid[:-1]}, role: xid, when: {{not: wide}}}}\n{xid[:-7]}xid, role: xid, {wide}}}"
     place = "          - {field: Int64 (XLogRecPtr), name: until_lsn, role: lsn, until: 1}"
-    load_text(VERSIONED.replace(xid, f"{later}\n{place}").replace("name: place", "name: place, since: 2"))
-    load_text(VERSIONED.replace("TimestampTz), name: moment", "TimestampTz), name: moment, when: {not: in_block}"))
+    versioned = VERSIONED.replace(xid, f"{later}\n{place}").replace("name: place", "name: place, since: 2")
+    load_text(versioned)
+    load_text(versioned.replace("TimestampTz), name: moment", "TimestampTz), name: moment, when: {not: in_block}"))
 
 
 def test_a_state_that_is_left_from_two_is_refused() -> None:

@@ -176,7 +176,7 @@ def test_broken_layout_names_line_and_remedy(case: str) -> None:
 def test_a_field_of_a_part_is_there_where_one_of_its_messages_is() -> None:
     """A part's field needs one message, of those that hold the part, that comes in the state."""
     states = SOUND.replace("- {name: idle}", "- {name: idle}\n  - {name: busy, sets: in_stream}")
-    first = states.replace("    in: [idle]", "    in: [idle, busy]", 1)
+    first = states.replace("    in: [idle]", "    in: [idle, busy]\n    enters: busy", 1)
     part = first.replace(
         "length: length}]",
         "length: length}]\n      - {type: body, fields: [{field: Int8, name: more, when: in_stream}]}",

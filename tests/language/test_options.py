@@ -53,6 +53,7 @@ messages:
         fields:
           - {field: Byte1('F'), name: tag}
           - {field: Int8, name: extra, when: wide, since: 2}
+          - {field: Int8, name: more, when: deep, since: 2}
 options:
   - {name: proto_version, type: number, server: 10}
   - {name: depth, type: switch, server: 14, since: 2, sets: deep}
@@ -71,6 +72,17 @@ BROKEN = {
     ),
     "a parameter that nothing sets": ("  deep:", "  lost: {type: bool}\n  deep:", "nothing sets the parameter 'lost'"),
     "a parameter set from two sides": ("sets: in_stream", "sets: [in_stream, wide]", "states and options set"),
+    "a parameter on which nothing depends": (
+        ", when: deep, since: 2}",
+        ", since: 2}",
+        "broken.yaml:11: nothing depends on the parameter 'deep'",
+    ),
+    "a state that nothing enters": (
+        "  - {name: idle}\n",
+        "  - {name: idle}\n  - {name: far}\n",
+        "broken.yaml:14: no message",
+    ),
+    "a state twice": ("  - {name: idle}\n", "  - {name: idle}\n  - {name: idle}\n", "two states are called 'idle'"),
     "a number next to the version": ("wide: {type: bool}", "wide: {type: int}", "is an int"),
     "a first state that sets": ("- {name: idle}", "- {name: idle, sets: in_stream}", "the first state, idle, sets"),
     "a value that sets what is no parameter": ("sets: [wide, deep]", "sets: [wide, tall]", "not a bool parameter"),

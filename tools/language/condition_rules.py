@@ -9,6 +9,7 @@ from tools.language.conditions import VERSION, Flag, Term
 from tools.language.elements import Alternative, Choice, Element, Repeat, Structure
 from tools.language.fields import Field
 from tools.language.model import Spec
+from tools.language.near import meant
 
 __all__ = ["CONDITION_RULES", "named_versions"]
 
@@ -65,7 +66,7 @@ def _flags(spec: Spec, error: Raise) -> None:
             if isinstance(leaf, Flag) and leaf.name not in flags:
                 more = f": a frame is in no state of {spec.carries}" if spec.carries else ", or add it to parameters"
                 remedy = f"Write one of {flags}{more}."
-                raise error(each.line, f"when: {leaf.name} is not a bool parameter", remedy)
+                raise error(each.line, f"when: {leaf.name} is not a bool parameter{meant(leaf.name, flags)}", remedy)
 
 
 def _possible(spec: Spec, error: Raise) -> None:

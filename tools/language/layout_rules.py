@@ -1,11 +1,12 @@
 """The rules for layouts that a JSON Schema cannot express: sizes, choices, repeats, values, open ends."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tools.language import conditions
 from tools.language.elements import Alternative, Choice, Element, Repeat, Structure
 from tools.language.fields import Field
 from tools.language.model import Message, Spec
+from tools.language.near import meant
 
 __all__ = ["LAYOUT_RULES"]
 
@@ -19,7 +20,7 @@ def _sizes(spec: Spec, error: Raise) -> None:
         for element in structure.elements:
             size = element.count if isinstance(element, Repeat) else getattr(element, "length", None)
             if size is not None:
-                _check_size(element, earlier.get(size), size, error)
+                _check_size(element, earlier, size, error)
                 if size in used:
                     remedy = "Give each count and length one field."
                     raise error(element.line, f"{size!r} measures two fields", remedy)
@@ -28,9 +29,10 @@ def _sizes(spec: Spec, error: Raise) -> None:
                 earlier[element.name] = element
 
 
-def _check_size(element: Element, field: Field | None, size: str, error: Raise) -> None:
+def _check_size(element: Element, earlier: Mapping[str, Field], size: str, error: Raise) -> None:
+    field = earlier.get(size)
     if field is None:
-        problem = f"{element.name} is measured by {size!r}, which is not an earlier field"
+        problem = f"{element.name} is measured by {size!r}, which is not an earlier field{meant(size, earlier)}"
         raise error(element.line, problem, "Name an earlier integer of the same structure.")
     can_be_absent = isinstance(element, Field) and element.absent is not None
     if not all(_is_plain(each, can_be_absent) for each in field.variants or (field,)):

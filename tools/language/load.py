@@ -15,6 +15,7 @@ from tools.language.elements import Alternative, Block, Choice, Item, Repeat, St
 from tools.language.errors import SpecError
 from tools.language.fields import Field, Fields, Type
 from tools.language.model import Message, Parameter, Part, Spec, State, Version
+from tools.language.near import meant
 from tools.language.notation import Notation, parse_notation
 from tools.language.notation_table import notations
 from tools.language.records import Deviation, Document, Option
@@ -117,13 +118,24 @@ class _Loader:
             carries=data.get("carries"),
             messages=tuple(self._message(m, ("messages", i)) for i, m in enumerate(data["messages"])),
             parts=tuple(self._part(p, ("parts", i)) for i, p in enumerate(data.get("parts", ()))),
-            versions=tuple(Version(**row) for row in data.get("versions", ())),
-            parameters=tuple(Parameter(name, **row) for name, row in data.get("parameters", {}).items()),
-            states=tuple(State(**{**row, "sets": _sets(row)}) for row in data.get("states", ())),
+            versions=tuple(
+                Version(**row, **self._line("versions", i)) for i, row in enumerate(data.get("versions", ()))
+            ),
+            parameters=tuple(
+                Parameter(name, **row, **self._line("parameters", name))
+                for name, row in data.get("parameters", {}).items()
+            ),
+            states=tuple(
+                State(**{**row, "sets": _sets(row)}, **self._line("states", i))
+                for i, row in enumerate(data.get("states", ()))
+            ),
             options=tuple(self._option(row, ("options", i)) for i, row in enumerate(data.get("options", ()))),
             documents=tuple(self._document(row, ("documents", i)) for i, row in enumerate(data.get("documents", ()))),
             types=_types(),
         )
+
+    def _line(self, *place: str | int) -> dict[str, int]:
+        return {"line": self.source.line(place)}
 
     def _option(self, data: Mapping[str, Any], place: Place) -> Option:
         since = {"since": data["since"]} if "since" in data else {}
@@ -259,17 +271,19 @@ class _Loader:
         exact = [t for t in matches if t.signed == signed] or [t for t in matches if t.signed and not signed]
         if exact:
             return {"type": exact[0]}
-        if not signed and notation.base in {part["name"] for part in self.source.data.get("parts", ())}:
+        parts = [part["name"] for part in self.source.data.get("parts", ())]
+        if not signed and notation.base in parts:
             return {"part": notation.base}
         if (block := re.fullmatch(r"Byte([2-9]|[1-9][0-9]{1,3})", notation.base)) and not signed:
             size = int(block[1])
             return {"type": Type(notation.base, f"Data({size})", "bytes", "binary", bytes=size)}
-        known = ", ".join(t.notation for t in _types() if not t.signed)
+        known = [t.notation for t in _types() if not t.signed]
+        hint = " (signed)" if signed else meant(notation.base, [*parts, *known])
         raise self.source.error(
             place,
-            f"unknown notation {notation.base!r}" + (" (signed)" if signed else ""),
-            f"Write one of {known}, Byte16 for sixteen bytes, a tag such as Byte1('X'), a constant such as Int8(0), "
-            "or the name of a part.",
+            f"unknown notation {notation.base!r}{hint}",
+            f"Write one of {', '.join(known)}, Byte16 for sixteen bytes, a tag such as Byte1('X'), a constant such as "
+            f"Int8(0), or the name of a part{': ' * bool(parts)}{', '.join(parts)}.",
         )
 
 

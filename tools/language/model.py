@@ -97,6 +97,7 @@ class Version:
     version: int
     server: int
     brings: str = ""
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ class Parameter:
     type: str
     description: str = ""
     documented: str | None = None
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ class State:
     name: str
     sets: tuple[str, ...] = ()
     description: str = ""
+    line: int = field(default=0, compare=False)
 
     @property
     def innermost(self) -> str:

@@ -1,14 +1,18 @@
 """The rules for what determines layouts besides the bytes: parameters, and the states and options that set them."""
 
 import keyword
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from tools.language import conditions
+from tools.language.conditions import Flag, Term
+from tools.language.elements import Choice, Element
+from tools.language.fields import Field
 from tools.language.model import Spec
 from tools.language.names import LINE_KEYS, RESERVED_OPTIONS, RESERVED_PARAMETERS
+from tools.language.near import meant
 from tools.language.records import Option
 
-__all__ = ["OPTION_RULES"]
+__all__ = ["OPTION_RULES", "USE_RULES"]
 
 Raise = Callable[[int, str, str], Exception]
 
@@ -23,42 +27,49 @@ def _parameters(spec: Spec, error: Raise) -> None:
     for parameter in spec.parameters:
         if parameter.name in RESERVED_PARAMETERS:
             problem = f"the parameter {parameter.name!r} is a name that generated code uses"
-            raise error(1, problem, "Choose another name.")
+            raise error(parameter.line, problem, "Choose another name.")
         if parameter.type == "int" and parameter.name != "proto_version":
-            raise error(1, f"the parameter {parameter.name!r} is an int", "Only proto_version is: write bool.")
+            raise error(
+                parameter.line, f"the parameter {parameter.name!r} is an int", "Only proto_version is: write bool."
+            )
         if spec.options and parameter.type == "bool" and parameter.name not in by_states | by_options:
             remedy = "Let a state, an option or an option's value set it."
-            raise error(1, f"nothing sets the parameter {parameter.name!r}", remedy)
+            raise error(parameter.line, f"nothing sets the parameter {parameter.name!r}", remedy)
         if parameter.name in by_states & by_options:
             remedy = "Keep one of them, and make another parameter for the other."
-            raise error(1, f"states and options set the parameter {parameter.name!r}", remedy)
+            raise error(parameter.line, f"states and options set the parameter {parameter.name!r}", remedy)
 
 
 def _states(spec: Spec, error: Raise) -> None:
     known = [state.name for state in spec.states]
-    if len(set(known)) < len(known):
-        raise error(1, f"the states {known} are not distinct", "List each state once.")
+    for index, state in enumerate(spec.states):
+        if state.name in known[:index]:
+            raise error(state.line, f"two states are called {state.name!r}: they are not distinct", "List it once.")
     for message in spec.messages:
         for name in (*message.within, *message.ignored, *([message.enters] if message.enters else [])):
             if name not in known:
-                raise error(message.line, f"{name!r} is not a state", f"Write one of {known}, or add it to states.")
+                problem = f"{name!r} is not a state{meant(name, known)}"
+                raise error(message.line, problem, f"Write one of {known}, or add it to states.")
     for state in spec.states:
-        _check_sets(spec, f"the state {state.name}", state.sets, 1, error)
+        _check_sets(spec, f"the state {state.name}", state.sets, state.line, error)
     if spec.states and spec.states[0].sets:
         problem = f"the first state, {known[0]}, sets {', '.join(spec.states[0].sets)}"
-        raise error(1, problem, "Let it set nothing: a stream begins there.")
+        raise error(spec.states[0].line, problem, "Let it set nothing: a stream begins there.")
 
 
 def _check_sets(spec: Spec, what: str, sets: tuple[str, ...], line: int, error: Raise) -> None:
     for name in sets:
         if name not in _flags(spec):
-            raise error(line, f"{what} sets {name!r}, which is not a bool parameter", f"Write one of {_flags(spec)}.")
+            problem = f"{what} sets {name!r}, which is not a bool parameter{meant(name, _flags(spec))}"
+            raise error(line, problem, f"Write one of {_flags(spec)}.")
 
 
 def _options(spec: Spec, error: Raise) -> None:
-    for name, count in Counter(option.name for option in spec.options).items():
-        if count > 1:
-            raise error(1, f"two options are called {name!r}", "List each option once.")
+    seen = set[str]()
+    for option in spec.options:
+        if option.name in seen:
+            raise error(option.line, f"two options are called {option.name!r}", "List each option once.")
+        seen.add(option.name)
     taken = RESERVED_OPTIONS | {"in_stream"} | {parameter.name for parameter in spec.state_parameters}
     for option in spec.options:
         if keyword.iskeyword(option.name) or option.name in taken:
@@ -100,7 +111,7 @@ def _option_of_messages(spec: Spec, error: Raise) -> None:
     known = [option.name for option in spec.options if option.type == "switch" or option.values]
     for message in spec.messages:
         if message.option is not None and message.option not in known:
-            problem = f"option: {message.option} is not an option that can be off"
+            problem = f"option: {message.option} is not an option that can be off{meant(message.option, known)}"
             raise error(message.line, problem, f"Write one of {known}, or add it to options.")
 
 
@@ -114,4 +125,42 @@ def _keys_of_lines(spec: Spec, error: Raise) -> None:
                 raise error(element.line, problem, "Choose another name.")
 
 
+def _used(spec: Spec, error: Raise) -> None:
+    """What nothing depends on, or nothing reaches, is a mistake: of a name, or of a message that is missing."""
+    terms = [each for structure in spec.structures() for element in structure.elements for each in _terms(element)]
+    used = {leaf.name for term in terms for leaf in conditions.leaves(term) if isinstance(leaf, Flag)}
+    states = {parameter.name for parameter in spec.state_parameters}  # by these, readers also tell states apart
+    for parameter in spec.parameters if spec.options and not spec.carries else ():
+        if parameter.type == "bool" and parameter.name not in used | states:
+            remedy = f"Write when: {parameter.name} at what is present only then, or remove it."
+            raise error(parameter.line, f"nothing depends on the parameter {parameter.name!r}", remedy)
+    first = spec.states[:1]
+    entered = {state.name for state in first}
+    while (
+        more := {
+            after.rpartition("/")[2]
+            for message in spec.messages
+            for before, after in spec.steps(message).items()
+            if before.rpartition("/")[2] in entered
+        }
+        - entered
+    ):
+        entered |= more
+    for state in spec.states:
+        if state.name not in entered:
+            remedy = f"Write enters: {state.name} at the message after which it is, or remove the state."
+            raise error(state.line, f"no message leads to the state {state.name!r}", remedy)
+
+
+def _terms(element: Element) -> Iterator[Term | None]:
+    if isinstance(element, Choice):
+        yield from (branch.term for branch in element.alternatives)
+        return
+    yield element.term
+    if isinstance(element, Field):
+        yield from (each.term for each in element.variants)
+        yield from element.limits.values()
+
+
 OPTION_RULES = (_parameters, _states, _options, _option_of_messages, _keys_of_lines)
+USE_RULES = (_used,)

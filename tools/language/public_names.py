@@ -11,7 +11,7 @@ from tools.language.elements import Choice, Element, Repeat, Structure
 from tools.language.fields import Field
 from tools.language.model import Message, Part, Spec
 
-__all__ = ["PUBLIC_NAME_RULES", "member_name"]
+__all__ = ["PUBLIC_MESSAGE_RULES", "PUBLIC_NAME_RULES", "member_name"]
 
 Raise = Callable[[int, str, str], Exception]
 
@@ -43,6 +43,11 @@ _NAMES: Final[Mapping[str, str]] = {
 """The fields, choices and repeats of each message and part, and of the items of a repeat, that the package uses by
 name; the fields of begins and ends of transactions are found by their roles instead."""
 
+_TAGS: Final = dict(
+    zip([name for name in _NAMES if "." not in name and name != "TupleData"], "BMCORYIUDTSEcAbPpKr", strict=True)
+)
+"""The tags of the messages, which are of the released versions and do not change."""
+
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "Message.flags": ("transactional",),
     "Relation.replica_identity": ("default", "nothing", "full", "index"),
@@ -54,15 +59,23 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 """The meanings of values and bits, and the names of branches: the members of public enums."""
 
 
+def _public_messages(spec: Spec, error: Raise) -> None:
+    """Renaming a message or a part breaks programs, and the package, with an AttributeError."""
+    known = {named.name for named in spec.named}
+    for name in _NAMES if spec.protocol == _PROTOCOL else ():
+        if "." not in name and name not in known:
+            now = _renamed(spec, name)
+            problem = f"there is no {name} any more, which programs use{f': {now.name} takes its place' if now else ''}"
+            raise error(now.line if now else 1, problem, f"Call it {name}, as before.")
+
+
 def _public_names(spec: Spec, error: Raise) -> None:
-    """Renaming a public name breaks programs, and the package, with an AttributeError."""
+    """So does renaming what is in them."""
     if spec.protocol != _PROTOCOL:
         return
     known: dict[str, Message | Part] = {named.name: named for named in spec.named}
     for owner, names in _NAMES.items():
         top, _, inner = owner.partition(".")
-        if top not in known:
-            raise error(1, f"there is no {top} any more, which programs use", f"Call it {top}, as before.")
         structure, line = _inside(known[top], inner), known[top].line
         for name in names.split():
             element = _found(structure, name)
@@ -71,6 +84,14 @@ def _public_names(spec: Spec, error: Raise) -> None:
                 keeping = f"Call it {name}, or write formerly: {name} at the field that it is now; until: ends it."
                 raise error(line, problem, keeping)
             _check_words(f"{owner}.{name}", element, error)
+
+
+def _renamed(spec: Spec, name: str) -> Message | Part | None:
+    """Return what has another name now: the message with the tag, or the only part that nobody knows."""
+    if name in _TAGS:
+        return next((message for message in spec.messages if message.tag.decode("latin-1") == _TAGS[name]), None)
+    unknown = [part for part in spec.parts if part.name not in _NAMES]
+    return unknown[0] if len(unknown) == 1 else None
 
 
 def _inside(structure: Structure, name: str) -> Structure:
@@ -107,4 +128,5 @@ def member_name(word: str) -> str:
     return re.sub(r"\W+", "_", word, flags=re.ASCII).strip("_").upper()
 
 
+PUBLIC_MESSAGE_RULES = (_public_messages,)
 PUBLIC_NAME_RULES = (_public_names,)

@@ -1,8 +1,8 @@
 """The layouts of released protocol versions: PostgreSQL's releases have frozen them, and a specification keeps them.
 
 ``spec/released.json`` has a line for each field, choice, branch, repeat and option, without the names of fields, which
-may change. ``python -m tools.language.released 4`` prints it for the versions up to one; ``breakage``
-compares a specification with it.
+may change. ``python -m tools.language.released 4`` prints it for the versions up to one; ``breakage`` compares a
+specification with it.
 """
 
 import sys

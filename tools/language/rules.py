@@ -2,6 +2,7 @@
 
 import keyword
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 
 from tools.language.bounds import BOUND_RULES
 from tools.language.condition_rules import CONDITION_RULES, named_versions
@@ -12,9 +13,10 @@ from tools.language.framing_rules import FRAMING_RULES
 from tools.language.layout_rules import LAYOUT_RULES
 from tools.language.model import Message, Part, Spec
 from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS
+from tools.language.near import meant
 from tools.language.nesting_rules import NESTING_RULES
-from tools.language.option_rules import OPTION_RULES
-from tools.language.public_names import PUBLIC_NAME_RULES
+from tools.language.option_rules import OPTION_RULES, USE_RULES
+from tools.language.public_names import PUBLIC_MESSAGE_RULES, PUBLIC_NAME_RULES
 from tools.language.row_rules import ROW_RULES
 from tools.language.source import Source
 
@@ -26,13 +28,14 @@ Raise = Callable[[int, str, str], Exception]
 def check(spec: Spec, source: Source) -> None:
     """Raise SpecError for each rule that the specification breaks, with the line at fault."""
     for rules in (
-        (_parts_exist,),
+        (_parts_exist, *PUBLIC_MESSAGE_RULES),  # what was renamed is not blamed on what names it
         NAME_RULES,
         *((rule,) for rule in NESTING_RULES),
         (*LAYOUT_RULES, *ROW_RULES),
         FRAMING_RULES,
         BOUND_RULES,
         PUBLIC_NAME_RULES,
+        USE_RULES,
     ):
         problems = [problem for rule in rules if (problem := _problem(rule, spec, source))]
         if problems:
@@ -118,9 +121,15 @@ def _class_names(spec: Spec) -> Iterator[tuple[int, str]]:
 
 def _versions(spec: Spec, error: Raise) -> None:
     known = [version.version for version in spec.versions]
-    servers = [version.server for version in spec.versions]
-    if known != sorted(set(known)) or servers != sorted(servers):
-        raise error(1, f"the versions {known} are not in order", "List each version once, the oldest first.")
+    for before, after in pairwise(spec.versions):
+        if after.version <= before.version or after.server < before.server:
+            problem = (
+                f"version {after.version} of PostgreSQL {after.server} follows {before.version} of {before.server}"
+            )
+            raise error(after.line, f"{problem}: they are not in order", "List each version once, the oldest first.")
+        if after.version > before.version + 1:
+            problem = f"version {after.version} follows {before.version}: there is a gap between them"
+            raise error(after.line, problem, f"Call it {before.version + 1}, or add what is missing.")
     for line, word, version in named_versions(spec):
         if version not in known:
             remedy = f"Write one of {known}, or add it to versions."
@@ -133,7 +142,8 @@ def _parts_exist(spec: Spec, error: Raise) -> None:
         for name in structure.references():
             if name not in known:
                 line = structure.line if isinstance(structure, Message | Part) else 1
-                raise error(line, f"there is no part {name}", f"Write one of {known}, or add it to parts.")
+                problem = f"there is no part {name}{meant(name, known)}"
+                raise error(line, problem, f"Write one of {known}, or add it to parts.")
 
 
 def _parts_end(spec: Spec, error: Raise) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from jsonschema.exceptions import ValidationError
 
+from tools.language.near import meant
 from tools.language.source import Source
 
 __all__ = ["shape_problems"]
@@ -146,12 +147,7 @@ def _choice(error: ValidationError) -> Words:
     if isinstance(given, bool) and not any(isinstance(each, bool) for each in values):
         return f"YAML reads on, off, yes and no as {str(given).lower()}", 'Quote it: "on".'
     remedy = f"Write {'one of ' * (len(values) > 1)}{', '.join(map(str, values))}."
-    near = get_close_matches(str(given), [str(each) for each in values], 1, 0.6)
-    hint = f": did you mean {near[0]!r}?" if near else ""
-    return (
-        f"{given!r:.60} is not one of the permitted words{hint}",
-        remedy,
-    )
+    return f"{given!r:.60} is not one of the permitted words{meant(str(given), map(str, values))}", remedy
 
 
 _RULES: Final[Mapping[str, Callable[[ValidationError], Words]]] = {

@@ -41,7 +41,13 @@ class Source:
 
 
 def read(text: str, file: str) -> Source:
-    """Read YAML text; raise SpecError for bad YAML, tags, aliases in a circle and duplicate keys."""
+    """Read YAML text; raise SpecError for bad YAML, tags, aliases in a circle, duplicate keys and cut-off text."""
+    for number, line in enumerate(text.splitlines(), 1):
+        before, rest = _comment(line) or ("", " ")
+        if before.strip() and not before.rstrip().endswith(":") and rest[:1].strip():
+            problem = f"YAML reads no further than #{rest:.40}, which begins a comment"
+            remedy = 'Quote text that has a # in it: "a #1"; write a space after the # of a comment.'
+            raise SpecError(f"{file}:{number}: {problem}. {remedy}")
     try:
         return _read(text, file, _QUICKEST)
     except yaml.YAMLError:  # PyYAML's own parser says more of it
@@ -64,6 +70,24 @@ def _read(text: str, file: str, loader: type[yaml.SafeLoader]) -> Source:
     return Source(file, data, reader.lines)
 
 
+def _comment(line: str) -> tuple[str, str] | None:
+    """Return what is before and after the # of a comment: one that follows a space, and is not in quotes."""
+    quote, before, index = "", " ", 0
+    while "#" in line[index:]:
+        letter = line[index]
+        if quote == '"' and letter == "\\":
+            index += 1
+        elif quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'" and before in " \t,:[{'":
+            quote = letter
+        elif letter == "#" and before in " \t":
+            return line[:index], line[index + 1 :]
+        before = letter
+        index += 1
+    return None
+
+
 _REMEDIES = {
     "'\\t'": "Write spaces instead of tabs.",
     "mapping values are not allowed": 'Quote text that has a colon in it: "a: b".',
@@ -84,6 +108,10 @@ def _yaml_error(error: yaml.YAMLError, text: str, file: str) -> SpecError:
     mark = getattr(error, "problem_mark", None)
     line = mark.line if mark else text.count("\n", 0, getattr(error, "position", 0))
     problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+    cut_off = [text.splitlines()[at] for at in (line - 1, line) if 0 <= at < len(text.splitlines())]
+    if any((_comment(each) or ("", ""))[0].strip() for each in cut_off):
+        remedy = 'Quote text that has a # in it: "a # b". What follows is a comment otherwise.'
+        return SpecError(f"{file}:{line + 1}: not plain YAML: {problem}. {remedy}")
     remedy = next((remedy for words, remedy in _REMEDIES.items() if words in problem), PLAIN_REMEDY)
     return SpecError(f"{file}:{line + 1}: not plain YAML: {problem}. {remedy}")
 
