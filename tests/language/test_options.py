@@ -7,7 +7,7 @@ import click
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct import testing
+from pgoutput_construct import SpecError, testing
 from pgoutput_construct.changelog import SCHEMA, LogOptions
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.cli.commands.build_command import build_command
@@ -27,6 +27,7 @@ from tests.language.sound import assert_refused
 from tools.generate.protocol import emit_protocol
 from tools.language import load_text
 from tools.language.names import LINE_KEYS, RESERVED_OPTIONS, RESERVED_PARAMETERS
+from tools.language.rules import check_together
 
 SOUND = """\
 protocol: demo
@@ -72,11 +73,6 @@ BROKEN = {
     ),
     "a parameter that nothing sets": ("  deep:", "  lost: {type: bool}\n  deep:", "nothing sets the parameter 'lost'"),
     "a parameter set from two sides": ("sets: in_stream", "sets: [in_stream, wide]", "states and options set"),
-    "a parameter on which nothing depends": (
-        ", when: deep, since: 2}",
-        ", since: 2}",
-        "broken.yaml:11: nothing depends on the parameter 'deep'",
-    ),
     "a state that nothing enters": (
         "  - {name: idle}\n",
         "  - {name: idle}\n  - {name: far}\n",
@@ -132,6 +128,15 @@ def test_a_switch_can_bring_a_message() -> None:
     assert [option.name for option in spec.layout_options] == ["streams"]
     spec = load_text(SOUND.replace("option: streams", "option: depth").replace(", sets: deep}", "}"))
     assert [option.name for option in spec.layout_options] == ["depth", "streams"]
+
+
+def test_a_parameter_on_which_nothing_depends() -> None:
+    """It is refused, unless a specification depends on it that carries this one."""
+    check_together([load_text(SOUND, "whole.yaml")])
+    with pytest.raises(
+        SpecError, match=r"^broken\.yaml:11: nothing depends on the parameter 'deep'\. Write when: deep "
+    ):
+        check_together([load_text(SOUND.replace(", when: deep, since: 2}", ", since: 2}"), "broken.yaml")])
 
 
 def test_values_need_the_version_of_their_option() -> None:

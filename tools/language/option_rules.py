@@ -1,18 +1,18 @@
 """The rules for what determines layouts besides the bytes: parameters, and the states and options that set them."""
 
 import keyword
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tools.language import conditions
 from tools.language.conditions import Flag, Term
 from tools.language.elements import Choice, Element
 from tools.language.fields import Field
-from tools.language.model import Spec
+from tools.language.model import Parameter, Spec
 from tools.language.names import LINE_KEYS, RESERVED_OPTIONS, RESERVED_PARAMETERS
 from tools.language.near import meant
 from tools.language.records import Option
 
-__all__ = ["OPTION_RULES", "USE_RULES"]
+__all__ = ["OPTION_RULES", "USE_RULES", "unused"]
 
 Raise = Callable[[int, str, str], Exception]
 
@@ -125,15 +125,22 @@ def _keys_of_lines(spec: Spec, error: Raise) -> None:
                 raise error(element.line, problem, "Choose another name.")
 
 
-def _used(spec: Spec, error: Raise) -> None:
-    """What nothing depends on, or nothing reaches, is a mistake: of a name, or of a message that is missing."""
-    terms = [each for structure in spec.structures() for element in structure.elements for each in _terms(element)]
-    used = {leaf.name for term in terms for leaf in conditions.leaves(term) if isinstance(leaf, Flag)}
-    states = {parameter.name for parameter in spec.state_parameters}  # by these, readers also tell states apart
-    for parameter in spec.parameters if spec.options and not spec.carries else ():
-        if parameter.type == "bool" and parameter.name not in used | states:
-            remedy = f"Write when: {parameter.name} at what is present only then, or remove it."
-            raise error(parameter.line, f"nothing depends on the parameter {parameter.name!r}", remedy)
+def unused(spec: Spec, others: Iterable[Spec]) -> Parameter | None:
+    """Return the first parameter of a specification on which nothing depends: here, or in an envelope that carries it.
+
+    Those that states set have another use: readers tell the states apart by them.
+    """
+    known = {parameter.name for parameter in spec.state_parameters}
+    for each in (spec, *(other for other in others if other.carries == spec.file)):
+        for element in (element for structure in each.structures() for element in structure.elements):
+            leaves = (leaf for term in _terms(element) for leaf in conditions.leaves(term))
+            known |= {leaf.name for leaf in leaves if isinstance(leaf, Flag)}
+    left = (parameter for parameter in spec.parameters if parameter.type == "bool" and parameter.name not in known)
+    return next(left, None) if not spec.carries else None
+
+
+def _reached(spec: Spec, error: Raise) -> None:
+    """Each state is entered: otherwise a name is wrong, or a message is missing."""
     first = spec.states[:1]
     entered = {state.name for state in first}
     while (
@@ -163,4 +170,4 @@ def _terms(element: Element) -> Iterator[Term | None]:
 
 
 OPTION_RULES = (_parameters, _states, _options, _option_of_messages, _keys_of_lines)
-USE_RULES = (_used,)
+USE_RULES = (_reached,)

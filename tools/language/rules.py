@@ -15,7 +15,7 @@ from tools.language.model import Message, Part, Spec
 from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS
 from tools.language.near import meant
 from tools.language.nesting_rules import NESTING_RULES
-from tools.language.option_rules import OPTION_RULES, USE_RULES
+from tools.language.option_rules import OPTION_RULES, USE_RULES, unused
 from tools.language.public_names import PUBLIC_MESSAGE_RULES, PUBLIC_NAME_RULES
 from tools.language.row_rules import ROW_RULES
 from tools.language.source import Source
@@ -43,9 +43,17 @@ def check(spec: Spec, source: Source) -> None:
 
 
 def check_together(specs: Iterable[Spec]) -> None:
-    """Raise SpecError if two specifications define the same class name: the package exports both."""
+    """Raise SpecError if two specifications define the same class name, or none depends on a parameter.
+
+    The package exports the classes of all, and an envelope has the parameters of what it carries.
+    """
     seen: dict[str, str] = {}
-    for spec in specs:
+    together = list(specs)
+    for spec in together:
+        if parameter := unused(spec, together):
+            problem = f"nothing depends on the parameter {parameter.name!r}"
+            remedy = f"Write when: {parameter.name} at what is present only then, or remove it."
+            raise SpecError(f"{spec.file}:{parameter.line}: {problem}. {remedy}")
         for line, name in _class_names(spec):
             if seen.setdefault(name, spec.file) != spec.file:
                 problem = f"a class would be called {name} here and in {seen[name]}"
