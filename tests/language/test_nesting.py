@@ -2,6 +2,7 @@
 
 import pytest
 
+from pgoutput_construct import SpecError
 from tests.language.sound import assert_refused
 from tools.language import load_text
 
@@ -114,3 +115,23 @@ def test_too_many_states_are_refused() -> None:
     text = SOUND.replace("  - {name: note}\n", "  - {name: note}\n" + states) + ways
     with pytest.raises(ValueError, match="more than 64 that readers must distinguish"):
         load_text(text)
+
+
+STATES = """\
+protocol: many
+title: Many
+source: nowhere
+states:
+  - {name: first}
+STATES
+messages:
+  - {name: Start, in: [first], enters: s1, blocks: [{type: header, fields: [{field: Byte1('S'), name: tag}]}]}
+  - {name: Other, in: [s1], enters: s2, blocks: [{type: header, fields: [{field: Byte1('O'), name: tag}]}]}
+"""
+
+
+def test_more_states_than_readers_distinguish() -> None:
+    """Without nesting, too: none of them is lost without a word."""
+    text = STATES.replace("STATES", "\n".join(f"  - {{name: s{number}}}" for number in range(1, 65)))
+    with pytest.raises(SpecError, match=r"^many\.yaml:69: .* more than 64 that readers must distinguish"):
+        load_text(text, "many.yaml")

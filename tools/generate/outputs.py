@@ -19,6 +19,7 @@ from tools.generate.reference import emit_reference
 from tools.generate.reference_changes import emit_changes
 from tools.generate.reference_table import emit_fields
 from tools.generate.rust import emit_rust
+from tools.generate.taken_names import check_names
 from tools.generate.text import GENERATED
 from tools.generate.typescript import emit_typescript
 from tools.generate.vectors import emit_vectors
@@ -80,6 +81,13 @@ CHANGES = ("what changed", "reference-changes.md")
 PAGES = {"pgoutput.yaml": INSIDE[1], "replication.yaml": AROUND[1], "protocol.yaml": CONNECTION[1]}
 """The reference page of each specification."""
 
+CODECS = {
+    "pgoutput": ("pgoutput.yaml", "PgoutputMessage"),
+    "replication": ("replication.yaml", "Frame"),
+    "connection": ("protocol.yaml", "ConnectionMessage"),
+}
+"""The codecs in other languages: of each the specification, and the type of all its messages."""
+
 OUTPUTS = (
     *_layouts("pgoutput.yaml", "", "messages", "PgoutputMessage"),
     *_layouts("replication.yaml", "frame_", "frames", "Frame"),
@@ -102,9 +110,7 @@ OUTPUTS = (
     *_vectors("pgoutput.yaml", "vectors"),
     *_vectors("replication.yaml", "vectors-envelope"),
     *_vectors("protocol.yaml", "vectors-connection"),
-    *_codecs("pgoutput.yaml", "pgoutput", "PgoutputMessage"),
-    *_codecs("replication.yaml", "replication", "Frame"),
-    *_codecs("protocol.yaml", "connection", "ConnectionMessage"),
+    *(output for name, (spec, union) in CODECS.items() for output in _codecs(spec, name, union)),
     Output("spec/pgoutput.ksy", "pgoutput.yaml", emit_kaitai),
     Output("spec/replication.ksy", "replication.yaml", emit_kaitai),
     Output("pgoutput_construct/pgtypes/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
@@ -119,6 +125,8 @@ def render(spec_folder: Path) -> Mapping[str, str]:
     loads = {output.spec: output.load for output in OUTPUTS}
     specs = {name: load(spec_folder / name) for name, load in loads.items()}
     check_together(spec for spec in specs.values() if isinstance(spec, Spec))
+    for name, union in CODECS.values():
+        check_names(specs[name], union)
     _check_frames(specs["replication.yaml"])
     check_released(specs["pgoutput.yaml"], spec_folder)
     return {output.path: output.emit(*(specs[name] for name in (output.spec, *output.related))) for output in OUTPUTS}

@@ -30,9 +30,12 @@ def _returns(spec: Spec, error: Raise) -> None:
         problem = f"{spec.messages[index].name} enters {name!r} inside of {name!r}: the nesting is unbounded"
         remedy = f"Leave {name!r}, and the states that are entered in it, out of in."
         raise error(spec.messages[index].line, problem, remedy)
-    if len(spec.paths) > MOST_PLACES and spec.nested:
-        problem = f"states that nest in each other make more than {MOST_PLACES} that readers must distinguish"
-        raise error(1, problem, "Let fewer states be entered in each other.")
+    if len(spec.paths) > MOST_PLACES or len(spec.states) > MOST_PLACES:
+        line = spec.states[min(MOST_PLACES, len(spec.states) - 1)].line
+        problem = (
+            f"states, with those that nest in each other, make more than {MOST_PLACES} that readers must distinguish"
+        )
+        raise error(line, problem, "Write fewer states, or let fewer be entered in each other.")
 
 
 def _told_by_layout(spec: Spec, error: Raise) -> None:

@@ -1,0 +1,143 @@
+"""Names that are distinct in a specification, and one name in a language whose codec is generated: they are refused."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from tools.generate.go_names import exported
+from tools.generate.go_names import local as go_local
+from tools.generate.rust_names import rust_local
+from tools.generate.typed_layouts import Alias, Record, TypedLayouts, Union, pascal
+from tools.generate.typescript_names import camel
+from tools.generate.typescript_names import local as typescript_local
+from tools.language import Choice, Field, Spec
+from tools.language.elements import Structure
+from tools.language.errors import SpecError
+
+__all__ = ["check_names"]
+
+_TAKEN: Final[Mapping[str, str]] = {
+    "Rust": "Default Err None Ok Option Self Some String Vec",
+    "Go": "BuildMessage ParseMessage ToJSON",
+    "TypeScript": "Record Uint8Array",
+    "each codec": "Layout",
+}
+"""The names in each language that generated code uses, or defines, whatever the specification."""
+_OF_STREAMS: Final = frozenset({"NewSession", "Options", "Session"})
+"""What the codec of a specification with options has besides."""
+_OF_CONNECTIONS: Final = frozenset({"NextState", "Sender", "SenderClient", "SenderServer", "State", "States"})
+"""What the codec of a connection has besides."""
+_METHODS: Final = frozenset({"MessageName"})
+"""The exported methods of messages in Go, which no field may be called like."""
+
+_Named = tuple[str, str, int]
+"""A name in a language, what has it, and its line."""
+
+
+def check_names(spec: Spec, union: str) -> None:
+    """Raise SpecError if two things have one name in a language, or one has a name that generated code uses.
+
+    Args:
+        spec: The specification.
+        union: The name of the type of all its messages.
+    """
+    typed = TypedLayouts(spec)
+    types = [*_types(spec, typed)]
+    own = {union, *(_OF_STREAMS if spec.options else ()), *(_OF_CONNECTIONS if spec.framed else ())}
+    for name, what, line in types:
+        taken = (
+            "each codec" if name in own else next((key for key, names in _TAKEN.items() if name in names.split()), "")
+        )
+        if taken:
+            raise _error(spec, line, f"{what} would be called {name}, which generated code uses in {taken}")
+    _check_distinct(spec, types, "each codec")
+    _check_distinct(spec, [*types, *_go_constants(typed, types)], "Go")
+    _check_distinct(spec, [*_typescript_constants(typed)], "TypeScript")
+    for structure in spec.structures():
+        _check_fields(spec, structure)
+    parameters = [(exported(each.name), f"the parameter {each.name}", each.line) for each in spec.parameters]
+    asked = [(f"Has{exported(each.name)}", f"whether the option {each.name} is on", each.line) for each in spec.options]
+    _check_distinct(spec, [*parameters, *asked], "Go")
+    options = [(exported(each.name), f"the option {each.name}", each.line) for each in spec.options]
+    _check_distinct(spec, options, "Go")
+    states = [(pascal(each.name), f"the state {each.name}", each.line) for each in spec.places if spec.framed]
+    _check_distinct(spec, states, "each codec")
+
+
+def _types(spec: Spec, typed: TypedLayouts) -> Iterator[_Named]:
+    lines = {named.class_name: named.line for named in spec.named}
+    lines |= {str(each.class_name): each.line for named in spec.named for each in named.records()}
+    for each in typed.types:
+        match each:
+            case Record(name=name) | Alias(name=name):
+                yield name, f"the type {name}", lines.get(name, _line_of(each))
+            case Union(name=name, choice=choice):
+                yield name, f"the type of {choice.name}", choice.line
+    for option in spec.layout_options:
+        if option.values:
+            yield pascal(option.name), f"the type of the option {option.name}", option.line
+
+
+def _line_of(each: Record | Alias) -> int:
+    structure = each.structure if isinstance(each, Record) else each.part
+    return structure.elements[0].line
+
+
+def _go_constants(typed: TypedLayouts, types: list[_Named]) -> Iterator[_Named]:
+    """Yield the constants of choices, values and bits in Go, which are in one scope with the types."""
+    lines = {name: line for name, _, line in types}
+    for each in typed.types:
+        if isinstance(each, Union):
+            for branch in each.branches:
+                yield f"{each.name}{branch.name}", f"the branch {branch.alternative.name}", branch.alternative.line
+        elif isinstance(each, Record):
+            for attribute in each.attributes:
+                element = attribute.element
+                known = (element.values or element.bits or {}) if isinstance(element, Field) else {}
+                for name in sorted({exported(meaning) for meaning in known.values()}):
+                    what = f"a constant of {attribute.name}"
+                    yield f"{each.name}{exported(attribute.name)}{name}", what, element.line or lines[each.name]
+
+
+def _typescript_constants(typed: TypedLayouts) -> Iterator[_Named]:
+    for each in typed.types:
+        for attribute in each.attributes if isinstance(each, Record) else ():
+            element = attribute.element
+            if isinstance(element, Field) and (element.values or element.bits):
+                yield f"{each.name}{pascal(attribute.name)}", f"the constants of {attribute.name}", element.line
+
+
+_NAMES: Final[Mapping[str, tuple[Callable[[str], str], ...]]] = {
+    "Go": (exported, go_local),
+    "Rust": (rust_local,),
+    "TypeScript": (camel, typescript_local),
+}
+"""The names of fields in each language: as members, and as variables."""
+
+
+def _check_fields(spec: Spec, structure: Structure) -> None:
+    for language, namings in _NAMES.items():
+        for naming in namings:
+            fields = [(naming(name), f"the field {name}", line) for name, line in _fields(structure)]
+            _check_distinct(spec, fields, language)
+            for name, what, line in fields:
+                if language == "Go" and name in _METHODS:
+                    raise _error(spec, line, f"{what} would be called {name} in Go, like a method of messages")
+
+
+def _fields(structure: Structure) -> Iterator[tuple[str, int]]:
+    for element in structure.elements:
+        names = element.names if isinstance(element, Choice) else (element.name,)
+        yield from ((name, element.line) for name in dict.fromkeys(names))
+
+
+def _check_distinct(spec: Spec, named: list[_Named], language: str) -> None:
+    seen: dict[str, str] = {}
+    for name, what, line in named:
+        if name in seen:
+            problem = f"{what} would be called {name} in {language}, as {seen[name]} is"
+            raise _error(spec, line, problem)
+        seen[name] = what
+
+
+def _error(spec: Spec, line: int, problem: str) -> SpecError:
+    return SpecError(f"{spec.file}:{line}: {problem}. Choose another name.")
