@@ -7,6 +7,7 @@ import pytest
 from pgoutput_construct import SpecError
 from tests.language.sound import SOUND
 from tools.language import SPEC, load_text
+from tools.language.wire_names import in_role, renamed
 
 PGOUTPUT = (SPEC / "pgoutput.yaml").read_text("utf-8")
 CHANGES = {
@@ -39,3 +40,18 @@ def test_former_names_are_kept() -> None:
     renamed = PGOUTPUT.replace("name: replica_identity", "name: identity, formerly: replica_identity")
     load_text(renamed.replace("bits: {1: key}", "bits: {1: key, 2: generated}"), "pgoutput.yaml")
     load_text(SOUND, "demo.yaml")
+
+
+def test_messages_of_the_envelope_and_the_connection_may_be_renamed() -> None:
+    """They are found by their bytes; what is there no more, or twice, is refused."""
+    text = (SPEC / "replication.yaml").read_text("utf-8")
+    later = text.replace("name: XLogData", "name: WALData").replace("message: XLogData", "message: WALData")
+    assert renamed(load_text(later, "replication.yaml")) == {"XLogData": "WALData"}
+    with pytest.raises(
+        SpecError, match="about 'XLogData', which is neither a message nor a part: did you mean 'WALData'"
+    ):
+        load_text(text.replace("name: XLogData", "name: WALData"), "replication.yaml")
+    with pytest.raises(SpecError, match=r"there is no XLogData any more, a message of the server with the tag b'w'"):
+        load_text(later.replace("Byte1('w')", "Byte1('W')"), "replication.yaml")
+    connection = (SPEC / "protocol.yaml").read_text("utf-8").replace("name: CopyData", "name: Copy Chunk")
+    assert in_role(load_text(connection, "protocol.yaml"), "CopyData").name == "Copy Chunk"

@@ -8,6 +8,7 @@ from tools.generate.dissector_elements import Names, elements, structure
 from tools.generate.lua_text import lua
 from tools.generate.text import COMMAND, GENERATED
 from tools.language import Message, Option, Spec
+from tools.language.wire_names import in_role
 
 __all__ = ["emit_dissector"]
 
@@ -97,6 +98,6 @@ def _option(option: Option) -> Mapping[str, Any]:
 
 def _framing(connection: Spec, name: str) -> Mapping[str, int]:
     """Return the tag of a message of a connection, and the constant after its length."""
-    message = next(each for each in connection.messages if each.class_name == name)
+    message = in_role(connection, name)
     assert message.length is not None
     return {"tag": message.tag[0], "header": len(message.tag) + (message.length.size or 0)}

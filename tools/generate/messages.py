@@ -8,6 +8,7 @@ from tools.language import Choice, Field, Message, Repeat, Spec
 from tools.language.elements import Alternative, Element, Structure
 from tools.language.model import State
 from tools.language.program_names import by_position
+from tools.language.wire_names import renamed
 
 __all__ = ["emit_messages"]
 
@@ -41,6 +42,7 @@ def emit_messages(spec: Spec, union: str) -> str:
         *_Classes(spec).all(),
         f"{union}: TypeAlias = {' | '.join(m.class_name for m in spec.messages)}\n"
         + docstring(["Any of the messages."], ""),
+        *_renamed(spec),
         _following(spec, union) if spec.framed else _by_tag(spec, union),
     )
 
@@ -53,7 +55,13 @@ def _about(spec: Spec) -> Iterator[str]:
 def _public(spec: Spec, union: str) -> set[str]:
     """Return the names that users import: classes and constants, but not the engines' tables."""
     values = {name for alternative in _valued_alternatives(spec) for name in alternative.defines}
-    return {union, *spec.class_names(), *values}
+    return {union, *spec.class_names(), *values, *renamed(spec)}
+
+
+def _renamed(spec: Spec) -> Iterator[str]:
+    """Yield what messages with another name were called, which programs use."""
+    for name, now in renamed(spec).items():
+        yield f"{name}: TypeAlias = {now}\n" + docstring([f"The name that {now} had before."], "")
 
 
 def _valued_alternatives(spec: Spec) -> list[Alternative]:

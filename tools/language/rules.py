@@ -19,6 +19,7 @@ from tools.language.option_rules import OPTION_RULES, USE_RULES, unused
 from tools.language.public_names import PUBLIC_MESSAGE_RULES, PUBLIC_NAME_RULES
 from tools.language.row_rules import ROW_RULES
 from tools.language.source import Source
+from tools.language.wire_names import WIRE_NAME_RULES, renamed
 
 __all__ = ["check", "check_together"]
 
@@ -28,7 +29,7 @@ Raise = Callable[[int, str, str], Exception]
 def check(spec: Spec, source: Source) -> None:
     """Raise SpecError for each rule that the specification breaks, with the line at fault."""
     for rules in (
-        (_parts_exist, *PUBLIC_MESSAGE_RULES),  # what was renamed is not blamed on what names it
+        (_parts_exist, *PUBLIC_MESSAGE_RULES, *WIRE_NAME_RULES),  # what was renamed is not blamed on what names it
         NAME_RULES,
         *((rule,) for rule in NESTING_RULES),
         (*LAYOUT_RULES, *ROW_RULES),
@@ -171,7 +172,9 @@ def _deviations(spec: Spec, error: Raise) -> None:
     known = {named.name for named in spec.named}
     for deviation in (d for document in spec.documents for d in document.deviations):
         if deviation.message and deviation.message not in known and deviation.kind != "extra message":
-            problem = f"the deviation is about {deviation.message!r}, which is neither a message nor a part"
+            now = renamed(spec).get(deviation.message.replace(" ", ""))
+            hint = f": did you mean {now!r}?" if now else meant(deviation.message, known)
+            problem = f"the deviation is about {deviation.message!r}, which is neither a message nor a part{hint}"
             raise error(deviation.line, problem, "Name it as messages or parts do.")
         if deviation.first and deviation.last and deviation.first > deviation.last:
             problem = f"the deviation is from {deviation.first} to {deviation.last}"
