@@ -55,38 +55,38 @@ OriginOption: TypeAlias = Literal["any", "none"]
 """The origins whose changes are sent."""
 
 OPTIONS: Final[Mapping[str, Option]] = {
-    "proto_version": Option(1, {}, 10, 1, "The protocol version."),
-    "publication_names": Option(None, {}, 10, 1, "Names of publications, separated by commas."),
+    "proto_version": Option(1, {}, 10, "The protocol version.", 1),
+    "publication_names": Option(None, {}, 10, "Names of publications, separated by commas.", 1),
     "binary": Option(
         False,
         {False: OptionValue(14, 1), True: OptionValue(14, 1, ())},
         14,
-        1,
         "Whether values are sent in binary format, if their types have one.",
+        1,
     ),
     "messages": Option(
-        False, {False: OptionValue(14, 1), True: OptionValue(14, 1, ())}, 14, 1, "Whether Message messages are sent."
+        False, {False: OptionValue(14, 1), True: OptionValue(14, 1, ())}, 14, "Whether Message messages are sent.", 1
     ),
     "streaming": Option(
         "off",
         {"off": OptionValue(14, 1, ()), "on": OptionValue(14, 2, ()), "parallel": OptionValue(16, 4, ("parallel",))},
         14,
-        2,
         "How transactions are sent that are still running.",
+        2,
     ),
     "two_phase": Option(
         False,
         {False: OptionValue(15, 1), True: OptionValue(15, 3, ())},
         15,
-        3,
         "Whether prepared transactions are sent at their PREPARE.",
+        3,
     ),
     "origin": Option(
         "any",
         {"any": OptionValue(16, 1, ()), "none": OptionValue(16, 1, ())},
         16,
-        1,
         "The origins whose changes are sent.",
+        1,
     ),
 }
 """The options of START_REPLICATION."""

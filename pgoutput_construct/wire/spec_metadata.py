@@ -27,10 +27,10 @@ class Option(NamedTuple):
     """The permitted values; empty for numbers and names."""
     server: int
     """The first PostgreSQL major version that supports it."""
-    since: int
-    """The first protocol version that supports it."""
     description: str
     """One line."""
+    since: int = 1
+    """The first protocol version that supports it."""
 
 
 class Bound(NamedTuple):

@@ -150,8 +150,8 @@ def test_numbers_and_names_need_their_version(monkeypatch: pytest.MonkeyPatch) -
     """An option without values keeps its version in the generated table, and is refused before it."""
     more = "  - {name: limit_rows, type: number, server: 14, since: 2}\n  - {name: filters, type: names, server: 10}\n"
     text = emit_protocol(load_text(SOUND + more))
-    assert '"limit_rows": Option(None, {}, 14, 2, "")' in text and '"filters": Option((), {}, 10, 1, "")' in text
-    known = {"limit_rows": Option(None, {}, 14, 2, ""), "filters": Option((), {}, 15, 3, "")}
+    assert '"limit_rows": Option(None, {}, 14, "", 2)' in text and '"filters": Option((), {}, 10, "", 1)' in text
+    known = {"limit_rows": Option(None, {}, 14, "", 2), "filters": Option((), {}, 15, "", 3)}
     monkeypatch.setattr(options, "OPTIONS", {**OPTIONS, **known})
     assert [*options.problems({"proto_version": 1, "limit_rows": 7, "filters": ("a",)})] == [
         "limit_rows needs proto_version 2 or newer, not 1",

@@ -80,7 +80,7 @@ def _options(spec: Spec) -> str:
     oldest = spec.versions[0].version if spec.versions else 1
     rows = (
         f"{option.name!r}: Option({_default(option)}, {{{_values(spec, option, oldest)}}}, "
-        f"{spec.came_with(option.server, option.since)}, {option.since or oldest}, {option.description!r})"
+        f"{spec.came_with(option.server, option.since)}, {option.description!r}, {option.since or oldest})"
         for option in spec.options
     )
     return constant("OPTIONS: Final[Mapping[str, Option]]", rows, "The options of START_REPLICATION.")

@@ -134,7 +134,7 @@ class _Loader:
             types=_types(),
         )
 
-    def _line(self, *place: str | int) -> dict[str, int]:
+    def _line(self, *place: str | int) -> dict[str, Any]:
         return {"line": self.source.line(place)}
 
     def _option(self, data: Mapping[str, Any], place: Place) -> Option:
