@@ -15,19 +15,28 @@ from pgoutput_construct.wire.codec_runtime import Reject, draft, string_bytes
 __all__ = ["BUILDERS", "LENGTH", "READERS"]
 
 _AuthenticationCleartextPassword = draft(m.AuthenticationCleartextPassword)
+_AuthenticationGSS = draft(m.AuthenticationGSS)
+_AuthenticationGSSContinue = draft(m.AuthenticationGSSContinue)
+_AuthenticationKerberosV5 = draft(m.AuthenticationKerberosV5)
+_AuthenticationMD5Password = draft(m.AuthenticationMD5Password)
 _AuthenticationOk = draft(m.AuthenticationOk)
 _AuthenticationSASL = draft(m.AuthenticationSASL)
 _AuthenticationSASLContinue = draft(m.AuthenticationSASLContinue)
 _AuthenticationSASLFinal = draft(m.AuthenticationSASLFinal)
+_AuthenticationSSPI = draft(m.AuthenticationSSPI)
 _BackendKeyData = draft(m.BackendKeyData)
 _Bind = draft(m.Bind)
+_BindComplete = draft(m.BindComplete)
 _CancelRequest = draft(m.CancelRequest)
 _ClientCopyDone = draft(m.ClientCopyDone)
 _Close = draft(m.Close)
+_CloseComplete = draft(m.CloseComplete)
 _CommandComplete = draft(m.CommandComplete)
 _CopyBothResponse = draft(m.CopyBothResponse)
 _CopyData = draft(m.CopyData)
 _CopyFail = draft(m.CopyFail)
+_CopyInResponse = draft(m.CopyInResponse)
+_CopyOutResponse = draft(m.CopyOutResponse)
 _DataRow = draft(m.DataRow)
 _Describe = draft(m.Describe)
 _EmptyQueryResponse = draft(m.EmptyQueryResponse)
@@ -36,13 +45,22 @@ _EncryptionRefused = draft(m.EncryptionRefused)
 _ErrorResponse = draft(m.ErrorResponse)
 _Execute = draft(m.Execute)
 _Flush = draft(m.Flush)
+_FunctionCall = draft(m.FunctionCall)
+_FunctionCallResponse = draft(m.FunctionCallResponse)
 _GSSENCRequest = draft(m.GSSENCRequest)
+_GSSEncryptionAccepted = draft(m.GSSEncryptionAccepted)
+_GSSResponse = draft(m.GSSResponse)
 _NegotiateProtocolVersion = draft(m.NegotiateProtocolVersion)
+_NoData = draft(m.NoData)
 _NoticeField = draft(m.NoticeField)
 _NoticeResponse = draft(m.NoticeResponse)
+_NotificationResponse = draft(m.NotificationResponse)
+_ParameterDescription = draft(m.ParameterDescription)
 _ParameterStatus = draft(m.ParameterStatus)
 _Parse = draft(m.Parse)
+_ParseComplete = draft(m.ParseComplete)
 _PasswordMessage = draft(m.PasswordMessage)
+_PortalSuspended = draft(m.PortalSuspended)
 _Query = draft(m.Query)
 _ReadyForQuery = draft(m.ReadyForQuery)
 _ResultColumn = draft(m.ResultColumn)
@@ -64,6 +82,8 @@ _pack_BI = Struct(">BI").pack
 _pack_H = Struct(">H").pack
 _pack_HH = Struct(">HH").pack
 _pack_I = Struct(">I").pack
+_pack_I4s = Struct(">I4s").pack
+_pack_IH = Struct(">IH").pack
 _pack_II = Struct(">II").pack
 _pack_IhIhiH = Struct(">IhIhiH").pack
 _pack_i = Struct(">i").pack
@@ -80,7 +100,10 @@ _unpack_xIB = Struct(">xIB").unpack_from
 _unpack_xIBH = Struct(">xIBH").unpack_from
 _unpack_xIH = Struct(">xIH").unpack_from
 _unpack_xII = Struct(">xII").unpack_from
+_unpack_xII4s = Struct(">xII4s").unpack_from
+_unpack_xIIH = Struct(">xIIH").unpack_from
 _unpack_xIII = Struct(">xIII").unpack_from
+_unpack_xIi = Struct(">xIi").unpack_from
 
 
 def _read_notice_field(data: bytes, at: int, size: int) -> tuple[Any, int]:
@@ -176,6 +199,13 @@ def _read_encryption_accepted(data: bytes, at: int, size: int) -> tuple[m.Encryp
     return message, at
 
 
+def _read_gss_encryption_accepted(data: bytes, at: int, size: int) -> tuple[m.GSSEncryptionAccepted, int]:
+    at += 1
+    message = _GSSEncryptionAccepted()
+    message.__class__ = m.GSSEncryptionAccepted
+    return message, at
+
+
 def _read_encryption_refused(data: bytes, at: int, size: int) -> tuple[m.EncryptionRefused, int]:
     at += 1
     message = _EncryptionRefused()
@@ -195,6 +225,18 @@ def _read_authentication_ok(data: bytes, at: int, size: int) -> tuple[m.Authenti
     return message, at
 
 
+def _read_authentication_kerberosv5(data: bytes, at: int, size: int) -> tuple[m.AuthenticationKerberosV5, int]:
+    length_, request = _unpack_xII(data, at)
+    at += 9
+    if request != 2:
+        raise Reject
+    if length_ != size - 1:
+        raise Reject
+    message = _AuthenticationKerberosV5()
+    message.__class__ = m.AuthenticationKerberosV5
+    return message, at
+
+
 def _read_authentication_cleartext_password(
     data: bytes, at: int, size: int
 ) -> tuple[m.AuthenticationCleartextPassword, int]:
@@ -206,6 +248,60 @@ def _read_authentication_cleartext_password(
         raise Reject
     message = _AuthenticationCleartextPassword()
     message.__class__ = m.AuthenticationCleartextPassword
+    return message, at
+
+
+def _read_authenticationmd5_password(data: bytes, at: int, size: int) -> tuple[m.AuthenticationMD5Password, int]:
+    length_, request, salt = _unpack_xII4s(data, at)
+    at += 13
+    if request != 5:
+        raise Reject
+    if length_ != size - 1:
+        raise Reject
+    message = _AuthenticationMD5Password()
+    message.salt = salt
+    message.__class__ = m.AuthenticationMD5Password
+    return message, at
+
+
+def _read_authenticationgss(data: bytes, at: int, size: int) -> tuple[m.AuthenticationGSS, int]:
+    length_, request = _unpack_xII(data, at)
+    at += 9
+    if request != 7:
+        raise Reject
+    if length_ != size - 1:
+        raise Reject
+    message = _AuthenticationGSS()
+    message.__class__ = m.AuthenticationGSS
+    return message, at
+
+
+def _read_authenticationgss_continue(data: bytes, at: int, size: int) -> tuple[m.AuthenticationGSSContinue, int]:
+    length_, request = _unpack_xII(data, at)
+    at += 9
+    if request != 8:
+        raise Reject
+    if at > size:
+        raise Reject
+    data_ = data[at:size]
+    at = size
+    if length_ != size - 1:
+        raise Reject
+    message = _AuthenticationGSSContinue()
+    message.data = data_
+    message.__class__ = m.AuthenticationGSSContinue
+    return message, at
+
+
+def _read_authenticationsspi(data: bytes, at: int, size: int) -> tuple[m.AuthenticationSSPI, int]:
+    length_, request = _unpack_xII(data, at)
+    at += 9
+    if request != 9:
+        raise Reject
+    if length_ != size - 1:
+        raise Reject
+    message = _AuthenticationSSPI()
+    message.__class__ = m.AuthenticationSSPI
     return message, at
 
 
@@ -274,6 +370,21 @@ def _read_password_message(data: bytes, at: int, size: int) -> tuple[m.PasswordM
     message = _PasswordMessage()
     message.password = password
     message.__class__ = m.PasswordMessage
+    return message, at
+
+
+def _read_gss_response(data: bytes, at: int, size: int) -> tuple[m.GSSResponse, int]:
+    (length_,) = _unpack_xI(data, at)
+    at += 5
+    if at > size:
+        raise Reject
+    data_ = data[at:size]
+    at = size
+    if length_ != size - 1:
+        raise Reject
+    message = _GSSResponse()
+    message.data = data_
+    message.__class__ = m.GSSResponse
     return message, at
 
 
@@ -365,6 +476,25 @@ def _read_backend_key_data(data: bytes, at: int, size: int) -> tuple[m.BackendKe
     message.process_id = process_id
     message.secret_key = secret_key
     message.__class__ = m.BackendKeyData
+    return message, at
+
+
+def _read_notification_response(data: bytes, at: int, size: int) -> tuple[m.NotificationResponse, int]:
+    length_, process_id = _unpack_xII(data, at)
+    at += 9
+    end = data.index(b"\0", at)
+    channel = data[at:end].decode("utf-8", "surrogateescape")
+    at = end + 1
+    end = data.index(b"\0", at)
+    payload = data[at:end].decode("utf-8", "surrogateescape")
+    at = end + 1
+    if length_ != size - 1:
+        raise Reject
+    message = _NotificationResponse()
+    message.process_id = process_id
+    message.channel = channel
+    message.payload = payload
+    message.__class__ = m.NotificationResponse
     return message, at
 
 
@@ -502,6 +632,48 @@ def _read_notice_response(data: bytes, at: int, size: int) -> tuple[m.NoticeResp
     message = _NoticeResponse()
     message.details = tuple(details)
     message.__class__ = m.NoticeResponse
+    return message, at
+
+
+def _read_copy_in_response(data: bytes, at: int, size: int) -> tuple[m.CopyInResponse, int]:
+    length_, format, column_count = _unpack_xIBH(data, at)
+    at += 8
+    if format not in (0, 1):
+        raise Reject
+    column_formats: Any = []
+    for _ in range(column_count):
+        (column_format,) = _unpack_H(data, at)
+        at += 2
+        if column_format not in (0, 1):
+            raise Reject
+        column_formats.append(column_format)
+    if length_ != size - 1:
+        raise Reject
+    message = _CopyInResponse()
+    message.format = format
+    message.column_formats = tuple(column_formats)
+    message.__class__ = m.CopyInResponse
+    return message, at
+
+
+def _read_copy_out_response(data: bytes, at: int, size: int) -> tuple[m.CopyOutResponse, int]:
+    length_, format, column_count = _unpack_xIBH(data, at)
+    at += 8
+    if format not in (0, 1):
+        raise Reject
+    column_formats: Any = []
+    for _ in range(column_count):
+        (column_format,) = _unpack_H(data, at)
+        at += 2
+        if column_format not in (0, 1):
+            raise Reject
+        column_formats.append(column_format)
+    if length_ != size - 1:
+        raise Reject
+    message = _CopyOutResponse()
+    message.format = format
+    message.column_formats = tuple(column_formats)
+    message.__class__ = m.CopyOutResponse
     return message, at
 
 
@@ -727,6 +899,129 @@ def _read_sync(data: bytes, at: int, size: int) -> tuple[m.Sync, int]:
     return message, at
 
 
+def _read_parse_complete(data: bytes, at: int, size: int) -> tuple[m.ParseComplete, int]:
+    (length_,) = _unpack_xI(data, at)
+    at += 5
+    if length_ != size - 1:
+        raise Reject
+    message = _ParseComplete()
+    message.__class__ = m.ParseComplete
+    return message, at
+
+
+def _read_bind_complete(data: bytes, at: int, size: int) -> tuple[m.BindComplete, int]:
+    (length_,) = _unpack_xI(data, at)
+    at += 5
+    if length_ != size - 1:
+        raise Reject
+    message = _BindComplete()
+    message.__class__ = m.BindComplete
+    return message, at
+
+
+def _read_close_complete(data: bytes, at: int, size: int) -> tuple[m.CloseComplete, int]:
+    (length_,) = _unpack_xI(data, at)
+    at += 5
+    if length_ != size - 1:
+        raise Reject
+    message = _CloseComplete()
+    message.__class__ = m.CloseComplete
+    return message, at
+
+
+def _read_parameter_description(data: bytes, at: int, size: int) -> tuple[m.ParameterDescription, int]:
+    length_, type_count = _unpack_xIH(data, at)
+    at += 7
+    types: Any = []
+    for _ in range(type_count):
+        (type_oid,) = _unpack_I(data, at)
+        at += 4
+        types.append(type_oid)
+    if length_ != size - 1:
+        raise Reject
+    message = _ParameterDescription()
+    message.types = tuple(types)
+    message.__class__ = m.ParameterDescription
+    return message, at
+
+
+def _read_no_data(data: bytes, at: int, size: int) -> tuple[m.NoData, int]:
+    (length_,) = _unpack_xI(data, at)
+    at += 5
+    if length_ != size - 1:
+        raise Reject
+    message = _NoData()
+    message.__class__ = m.NoData
+    return message, at
+
+
+def _read_portal_suspended(data: bytes, at: int, size: int) -> tuple[m.PortalSuspended, int]:
+    (length_,) = _unpack_xI(data, at)
+    at += 5
+    if length_ != size - 1:
+        raise Reject
+    message = _PortalSuspended()
+    message.__class__ = m.PortalSuspended
+    return message, at
+
+
+def _read_function_call(data: bytes, at: int, size: int) -> tuple[m.FunctionCall, int]:
+    length_, function_oid, format_count = _unpack_xIIH(data, at)
+    at += 11
+    formats: Any = []
+    for _ in range(format_count):
+        (argument_format,) = _unpack_H(data, at)
+        at += 2
+        if argument_format not in (0, 1):
+            raise Reject
+        formats.append(argument_format)
+    (argument_count,) = _unpack_H(data, at)
+    at += 2
+    arguments: Any = []
+    for _ in range(argument_count):
+        (argument_length,) = _unpack_i(data, at)
+        at += 4
+        argument: Any = None
+        if argument_length != -1:
+            if argument_length < 0:
+                raise Reject
+            end = at + argument_length
+            argument = data[at:end]
+            at = end
+        arguments.append(argument)
+    (result_format,) = _unpack_H(data, at)
+    at += 2
+    if result_format not in (0, 1):
+        raise Reject
+    if length_ != size - 1:
+        raise Reject
+    message = _FunctionCall()
+    message.function_oid = function_oid
+    message.formats = tuple(formats)
+    message.arguments = tuple(arguments)
+    message.result_format = result_format
+    message.__class__ = m.FunctionCall
+    return message, at
+
+
+def _read_function_call_response(data: bytes, at: int, size: int) -> tuple[m.FunctionCallResponse, int]:
+    length_, result_length = _unpack_xIi(data, at)
+    at += 9
+    result: Any = None
+    if result_length != -1:
+        if result_length < 0:
+            raise Reject
+        end = at + result_length
+        result = data[at:end]
+        at = end
+    if length_ != size - 1:
+        raise Reject
+    message = _FunctionCallResponse()
+    message.result = result
+    message.__class__ = m.FunctionCallResponse
+    return message, at
+
+
 def _read_terminate(data: bytes, at: int, size: int) -> tuple[m.Terminate, int]:
     (length_,) = _unpack_xI(data, at)
     at += 5
@@ -799,6 +1094,13 @@ def build_encryption_accepted(message: Any) -> bytes:
     return b"".join(pieces)
 
 
+def build_gss_encryption_accepted(message: Any) -> bytes:
+    """Build GSSEncryptionAccepted."""
+    pieces: list[bytes] = []
+    pieces.append(_pack_B(71))
+    return b"".join(pieces)
+
+
 def build_encryption_refused(message: Any) -> bytes:
     """Build EncryptionRefused."""
     pieces: list[bytes] = []
@@ -814,10 +1116,55 @@ def build_authentication_ok(message: Any) -> bytes:
     return _pack_BI(82, len(content) + 4) + content
 
 
+def build_authentication_kerberosv5(message: Any) -> bytes:
+    """Build AuthenticationKerberosV5."""
+    pieces: list[bytes] = []
+    pieces.append(_pack_I(2))
+    content = b"".join(pieces)
+    return _pack_BI(82, len(content) + 4) + content
+
+
 def build_authentication_cleartext_password(message: Any) -> bytes:
     """Build AuthenticationCleartextPassword."""
     pieces: list[bytes] = []
     pieces.append(_pack_I(3))
+    content = b"".join(pieces)
+    return _pack_BI(82, len(content) + 4) + content
+
+
+def build_authenticationmd5_password(message: Any) -> bytes:
+    """Build AuthenticationMD5Password."""
+    pieces: list[bytes] = []
+    if not isinstance(message.salt, bytes) or len(message.salt) != 4:
+        raise Reject
+    pieces.append(_pack_I4s(5, message.salt))
+    content = b"".join(pieces)
+    return _pack_BI(82, len(content) + 4) + content
+
+
+def build_authenticationgss(message: Any) -> bytes:
+    """Build AuthenticationGSS."""
+    pieces: list[bytes] = []
+    pieces.append(_pack_I(7))
+    content = b"".join(pieces)
+    return _pack_BI(82, len(content) + 4) + content
+
+
+def build_authenticationgss_continue(message: Any) -> bytes:
+    """Build AuthenticationGSSContinue."""
+    pieces: list[bytes] = []
+    if not isinstance(message.data, bytes):
+        raise Reject
+    pieces.append(_pack_I(8))
+    pieces.append(message.data)
+    content = b"".join(pieces)
+    return _pack_BI(82, len(content) + 4) + content
+
+
+def build_authenticationsspi(message: Any) -> bytes:
+    """Build AuthenticationSSPI."""
+    pieces: list[bytes] = []
+    pieces.append(_pack_I(9))
     content = b"".join(pieces)
     return _pack_BI(82, len(content) + 4) + content
 
@@ -864,6 +1211,16 @@ def build_password_message(message: Any) -> bytes:
     """Build PasswordMessage."""
     pieces: list[bytes] = []
     pieces.append(string_bytes(message.password))
+    content = b"".join(pieces)
+    return _pack_BI(112, len(content) + 4) + content
+
+
+def build_gss_response(message: Any) -> bytes:
+    """Build GSSResponse."""
+    pieces: list[bytes] = []
+    if not isinstance(message.data, bytes):
+        raise Reject
+    pieces.append(message.data)
     content = b"".join(pieces)
     return _pack_BI(112, len(content) + 4) + content
 
@@ -921,6 +1278,16 @@ def build_backend_key_data(message: Any) -> bytes:
     pieces.append(message.secret_key)
     content = b"".join(pieces)
     return _pack_BI(75, len(content) + 4) + content
+
+
+def build_notification_response(message: Any) -> bytes:
+    """Build NotificationResponse."""
+    pieces: list[bytes] = []
+    pieces.append(_pack_I(message.process_id))
+    pieces.append(string_bytes(message.channel))
+    pieces.append(string_bytes(message.payload))
+    content = b"".join(pieces)
+    return _pack_BI(65, len(content) + 4) + content
 
 
 def build_ready_for_query(message: Any) -> bytes:
@@ -1026,6 +1393,38 @@ def build_notice_response(message: Any) -> bytes:
     pieces.append(b"\0")
     content = b"".join(pieces)
     return _pack_BI(78, len(content) + 4) + content
+
+
+def build_copy_in_response(message: Any) -> bytes:
+    """Build CopyInResponse."""
+    pieces: list[bytes] = []
+    if message.format not in (0, 1):
+        raise Reject
+    if not isinstance(message.column_formats, (tuple, list)):
+        raise Reject
+    pieces.append(_pack_BH(message.format, len(message.column_formats)))
+    for column_formats_item in message.column_formats:
+        if column_formats_item not in (0, 1):
+            raise Reject
+        pieces.append(_pack_H(column_formats_item))
+    content = b"".join(pieces)
+    return _pack_BI(71, len(content) + 4) + content
+
+
+def build_copy_out_response(message: Any) -> bytes:
+    """Build CopyOutResponse."""
+    pieces: list[bytes] = []
+    if message.format not in (0, 1):
+        raise Reject
+    if not isinstance(message.column_formats, (tuple, list)):
+        raise Reject
+    pieces.append(_pack_BH(message.format, len(message.column_formats)))
+    for column_formats_item in message.column_formats:
+        if column_formats_item not in (0, 1):
+            raise Reject
+        pieces.append(_pack_H(column_formats_item))
+    content = b"".join(pieces)
+    return _pack_BI(72, len(content) + 4) + content
 
 
 def build_copy_both_response(message: Any) -> bytes:
@@ -1167,6 +1566,91 @@ def build_sync(message: Any) -> bytes:
     return _pack_BI(83, len(content) + 4) + content
 
 
+def build_parse_complete(message: Any) -> bytes:
+    """Build ParseComplete."""
+    pieces: list[bytes] = []
+    content = b"".join(pieces)
+    return _pack_BI(49, len(content) + 4) + content
+
+
+def build_bind_complete(message: Any) -> bytes:
+    """Build BindComplete."""
+    pieces: list[bytes] = []
+    content = b"".join(pieces)
+    return _pack_BI(50, len(content) + 4) + content
+
+
+def build_close_complete(message: Any) -> bytes:
+    """Build CloseComplete."""
+    pieces: list[bytes] = []
+    content = b"".join(pieces)
+    return _pack_BI(51, len(content) + 4) + content
+
+
+def build_parameter_description(message: Any) -> bytes:
+    """Build ParameterDescription."""
+    pieces: list[bytes] = []
+    if not isinstance(message.types, (tuple, list)):
+        raise Reject
+    pieces.append(_pack_H(len(message.types)))
+    for types_item in message.types:
+        pieces.append(_pack_I(types_item))
+    content = b"".join(pieces)
+    return _pack_BI(116, len(content) + 4) + content
+
+
+def build_no_data(message: Any) -> bytes:
+    """Build NoData."""
+    pieces: list[bytes] = []
+    content = b"".join(pieces)
+    return _pack_BI(110, len(content) + 4) + content
+
+
+def build_portal_suspended(message: Any) -> bytes:
+    """Build PortalSuspended."""
+    pieces: list[bytes] = []
+    content = b"".join(pieces)
+    return _pack_BI(115, len(content) + 4) + content
+
+
+def build_function_call(message: Any) -> bytes:
+    """Build FunctionCall."""
+    pieces: list[bytes] = []
+    if not isinstance(message.formats, (tuple, list)):
+        raise Reject
+    pieces.append(_pack_IH(message.function_oid, len(message.formats)))
+    for formats_item in message.formats:
+        if formats_item not in (0, 1):
+            raise Reject
+        pieces.append(_pack_H(formats_item))
+    if not isinstance(message.arguments, (tuple, list)):
+        raise Reject
+    pieces.append(_pack_H(len(message.arguments)))
+    for arguments_item in message.arguments:
+        pieces.append(_pack_i(-1 if arguments_item is None else len(arguments_item)))
+        if arguments_item is not None:
+            if not isinstance(arguments_item, bytes):
+                raise Reject
+            pieces.append(arguments_item)
+    if message.result_format not in (0, 1):
+        raise Reject
+    pieces.append(_pack_H(message.result_format))
+    content = b"".join(pieces)
+    return _pack_BI(70, len(content) + 4) + content
+
+
+def build_function_call_response(message: Any) -> bytes:
+    """Build FunctionCallResponse."""
+    pieces: list[bytes] = []
+    pieces.append(_pack_i(-1 if message.result is None else len(message.result)))
+    if message.result is not None:
+        if not isinstance(message.result, bytes):
+            raise Reject
+        pieces.append(message.result)
+    content = b"".join(pieces)
+    return _pack_BI(86, len(content) + 4) + content
+
+
 def build_terminate(message: Any) -> bytes:
     """Build Terminate."""
     pieces: list[bytes] = []
@@ -1180,18 +1664,26 @@ READERS: Final[Mapping[type, Callable[..., tuple[Any, int]]]] = {
     m.GSSENCRequest: _read_gssenc_request,
     m.CancelRequest: _read_cancel_request,
     m.EncryptionAccepted: _read_encryption_accepted,
+    m.GSSEncryptionAccepted: _read_gss_encryption_accepted,
     m.EncryptionRefused: _read_encryption_refused,
     m.AuthenticationOk: _read_authentication_ok,
+    m.AuthenticationKerberosV5: _read_authentication_kerberosv5,
     m.AuthenticationCleartextPassword: _read_authentication_cleartext_password,
+    m.AuthenticationMD5Password: _read_authenticationmd5_password,
+    m.AuthenticationGSS: _read_authenticationgss,
+    m.AuthenticationGSSContinue: _read_authenticationgss_continue,
+    m.AuthenticationSSPI: _read_authenticationsspi,
     m.AuthenticationSASL: _read_authenticationsasl,
     m.AuthenticationSASLContinue: _read_authenticationsasl_continue,
     m.AuthenticationSASLFinal: _read_authenticationsasl_final,
     m.PasswordMessage: _read_password_message,
+    m.GSSResponse: _read_gss_response,
     m.SASLInitialResponse: _read_sasl_initial_response,
     m.SASLResponse: _read_sasl_response,
     m.NegotiateProtocolVersion: _read_negotiate_protocol_version,
     m.ParameterStatus: _read_parameter_status,
     m.BackendKeyData: _read_backend_key_data,
+    m.NotificationResponse: _read_notification_response,
     m.ReadyForQuery: _read_ready_for_query,
     m.Query: _read_query,
     m.RowDescription: _read_row_description,
@@ -1200,6 +1692,8 @@ READERS: Final[Mapping[type, Callable[..., tuple[Any, int]]]] = {
     m.EmptyQueryResponse: _read_empty_query_response,
     m.ErrorResponse: _read_error_response,
     m.NoticeResponse: _read_notice_response,
+    m.CopyInResponse: _read_copy_in_response,
+    m.CopyOutResponse: _read_copy_out_response,
     m.CopyBothResponse: _read_copy_both_response,
     m.CopyData: _read_copy_data,
     m.ClientCopyDone: _read_client_copy_done,
@@ -1212,6 +1706,14 @@ READERS: Final[Mapping[type, Callable[..., tuple[Any, int]]]] = {
     m.Close: _read_close,
     m.Flush: _read_flush,
     m.Sync: _read_sync,
+    m.ParseComplete: _read_parse_complete,
+    m.BindComplete: _read_bind_complete,
+    m.CloseComplete: _read_close_complete,
+    m.ParameterDescription: _read_parameter_description,
+    m.NoData: _read_no_data,
+    m.PortalSuspended: _read_portal_suspended,
+    m.FunctionCall: _read_function_call,
+    m.FunctionCallResponse: _read_function_call_response,
     m.Terminate: _read_terminate,
 }
 """The parse functions by class; see READERS of the codec of messages."""
@@ -1222,18 +1724,26 @@ BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
     m.GSSENCRequest: build_gssenc_request,
     m.CancelRequest: build_cancel_request,
     m.EncryptionAccepted: build_encryption_accepted,
+    m.GSSEncryptionAccepted: build_gss_encryption_accepted,
     m.EncryptionRefused: build_encryption_refused,
     m.AuthenticationOk: build_authentication_ok,
+    m.AuthenticationKerberosV5: build_authentication_kerberosv5,
     m.AuthenticationCleartextPassword: build_authentication_cleartext_password,
+    m.AuthenticationMD5Password: build_authenticationmd5_password,
+    m.AuthenticationGSS: build_authenticationgss,
+    m.AuthenticationGSSContinue: build_authenticationgss_continue,
+    m.AuthenticationSSPI: build_authenticationsspi,
     m.AuthenticationSASL: build_authenticationsasl,
     m.AuthenticationSASLContinue: build_authenticationsasl_continue,
     m.AuthenticationSASLFinal: build_authenticationsasl_final,
     m.PasswordMessage: build_password_message,
+    m.GSSResponse: build_gss_response,
     m.SASLInitialResponse: build_sasl_initial_response,
     m.SASLResponse: build_sasl_response,
     m.NegotiateProtocolVersion: build_negotiate_protocol_version,
     m.ParameterStatus: build_parameter_status,
     m.BackendKeyData: build_backend_key_data,
+    m.NotificationResponse: build_notification_response,
     m.ReadyForQuery: build_ready_for_query,
     m.Query: build_query,
     m.RowDescription: build_row_description,
@@ -1242,6 +1752,8 @@ BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
     m.EmptyQueryResponse: build_empty_query_response,
     m.ErrorResponse: build_error_response,
     m.NoticeResponse: build_notice_response,
+    m.CopyInResponse: build_copy_in_response,
+    m.CopyOutResponse: build_copy_out_response,
     m.CopyBothResponse: build_copy_both_response,
     m.CopyData: build_copy_data,
     m.ClientCopyDone: build_client_copy_done,
@@ -1254,6 +1766,14 @@ BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
     m.Close: build_close,
     m.Flush: build_flush,
     m.Sync: build_sync,
+    m.ParseComplete: build_parse_complete,
+    m.BindComplete: build_bind_complete,
+    m.CloseComplete: build_close_complete,
+    m.ParameterDescription: build_parameter_description,
+    m.NoData: build_no_data,
+    m.PortalSuspended: build_portal_suspended,
+    m.FunctionCall: build_function_call,
+    m.FunctionCallResponse: build_function_call_response,
     m.Terminate: build_terminate,
 }
 """The build functions by class: ``(message, *parameters) -> bytes``."""

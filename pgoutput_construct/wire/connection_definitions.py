@@ -38,19 +38,28 @@ from pgoutput_construct.wire.structures import (
 __all__ = [
     "DEFINITIONS",
     "AuthenticationCleartextPassword",
+    "AuthenticationGSS",
+    "AuthenticationGSSContinue",
+    "AuthenticationKerberosV5",
+    "AuthenticationMD5Password",
     "AuthenticationOk",
     "AuthenticationSASL",
     "AuthenticationSASLContinue",
     "AuthenticationSASLFinal",
+    "AuthenticationSSPI",
     "BackendKeyData",
     "Bind",
+    "BindComplete",
     "CancelRequest",
     "ClientCopyDone",
     "Close",
+    "CloseComplete",
     "CommandComplete",
     "CopyBothResponse",
     "CopyData",
     "CopyFail",
+    "CopyInResponse",
+    "CopyOutResponse",
     "DataRow",
     "Describe",
     "EmptyQueryResponse",
@@ -59,13 +68,22 @@ __all__ = [
     "ErrorResponse",
     "Execute",
     "Flush",
+    "FunctionCall",
+    "FunctionCallResponse",
     "GSSENCRequest",
+    "GSSEncryptionAccepted",
+    "GSSResponse",
     "NegotiateProtocolVersion",
+    "NoData",
     "NoticeField",
     "NoticeResponse",
+    "NotificationResponse",
+    "ParameterDescription",
     "ParameterStatus",
     "Parse",
+    "ParseComplete",
     "PasswordMessage",
+    "PortalSuspended",
     "Query",
     "ReadyForQuery",
     "RowDescription",
@@ -131,6 +149,11 @@ EncryptionAccepted = parameters.definition(
     End,
 )
 
+GSSEncryptionAccepted = parameters.definition(
+    "tag" / Constant(b"G"),
+    End,
+)
+
 EncryptionRefused = parameters.definition(
     "tag" / Constant(b"N"),
     End,
@@ -143,10 +166,47 @@ AuthenticationOk = parameters.definition(
     Closed(1, UInt32),
 )
 
+AuthenticationKerberosV5 = parameters.definition(
+    "tag" / Constant(b"R"),
+    "length" / Length(UInt32),
+    "request" / Constant(b"\x00\x00\x00\x02"),
+    Closed(1, UInt32),
+)
+
 AuthenticationCleartextPassword = parameters.definition(
     "tag" / Constant(b"R"),
     "length" / Length(UInt32),
     "request" / Constant(b"\x00\x00\x00\x03"),
+    Closed(1, UInt32),
+)
+
+AuthenticationMD5Password = parameters.definition(
+    "tag" / Constant(b"R"),
+    "length" / Length(UInt32),
+    "request" / Constant(b"\x00\x00\x00\x05"),
+    "salt" / Data(4),
+    Closed(1, UInt32),
+)
+
+AuthenticationGSS = parameters.definition(
+    "tag" / Constant(b"R"),
+    "length" / Length(UInt32),
+    "request" / Constant(b"\x00\x00\x00\x07"),
+    Closed(1, UInt32),
+)
+
+AuthenticationGSSContinue = parameters.definition(
+    "tag" / Constant(b"R"),
+    "length" / Length(UInt32),
+    "request" / Constant(b"\x00\x00\x00\x08"),
+    "data" / Data(),
+    Closed(1, UInt32),
+)
+
+AuthenticationSSPI = parameters.definition(
+    "tag" / Constant(b"R"),
+    "length" / Length(UInt32),
+    "request" / Constant(b"\x00\x00\x00\t"),
     Closed(1, UInt32),
 )
 
@@ -178,6 +238,13 @@ PasswordMessage = parameters.definition(
     "tag" / Constant(b"p"),
     "length" / Length(UInt32),
     "password" / String,
+    Closed(1, UInt32),
+)
+
+GSSResponse = parameters.definition(
+    "tag" / Constant(b"p"),
+    "length" / Length(UInt32),
+    "data" / Data(),
     Closed(1, UInt32),
 )
 
@@ -219,6 +286,15 @@ BackendKeyData = parameters.definition(
     "length" / Length(UInt32),
     "process_id" / UInt32,
     "secret_key" / Data(),
+    Closed(1, UInt32),
+)
+
+NotificationResponse = parameters.definition(
+    "tag" / Constant(b"A"),
+    "length" / Length(UInt32),
+    "process_id" / UInt32,
+    "channel" / String,
+    "payload" / String,
     Closed(1, UInt32),
 )
 
@@ -299,6 +375,24 @@ NoticeResponse = parameters.definition(
     "tag" / Constant(b"N"),
     "length" / Length(UInt32),
     "details" / Terminated(NoticeField),
+    Closed(1, UInt32),
+)
+
+CopyInResponse = parameters.definition(
+    "tag" / Constant(b"G"),
+    "length" / Length(UInt32),
+    "format" / OneOf(UInt8, 0, 1),
+    "column_count" / SizeOf("column_formats", UInt16),
+    "column_formats" / Counted(this.column_count, OneOf(UInt16, 0, 1)),
+    Closed(1, UInt32),
+)
+
+CopyOutResponse = parameters.definition(
+    "tag" / Constant(b"H"),
+    "length" / Length(UInt32),
+    "format" / OneOf(UInt8, 0, 1),
+    "column_count" / SizeOf("column_formats", UInt16),
+    "column_formats" / Counted(this.column_count, OneOf(UInt16, 0, 1)),
     Closed(1, UInt32),
 )
 
@@ -405,6 +499,72 @@ Sync = parameters.definition(
     Closed(1, UInt32),
 )
 
+ParseComplete = parameters.definition(
+    "tag" / Constant(b"1"),
+    "length" / Length(UInt32),
+    Closed(1, UInt32),
+)
+
+BindComplete = parameters.definition(
+    "tag" / Constant(b"2"),
+    "length" / Length(UInt32),
+    Closed(1, UInt32),
+)
+
+CloseComplete = parameters.definition(
+    "tag" / Constant(b"3"),
+    "length" / Length(UInt32),
+    Closed(1, UInt32),
+)
+
+ParameterDescription = parameters.definition(
+    "tag" / Constant(b"t"),
+    "length" / Length(UInt32),
+    "type_count" / SizeOf("types", UInt16),
+    "types" / Counted(this.type_count, Oid),
+    Closed(1, UInt32),
+)
+
+NoData = parameters.definition(
+    "tag" / Constant(b"n"),
+    "length" / Length(UInt32),
+    Closed(1, UInt32),
+)
+
+PortalSuspended = parameters.definition(
+    "tag" / Constant(b"s"),
+    "length" / Length(UInt32),
+    Closed(1, UInt32),
+)
+
+FunctionCall = parameters.definition(
+    "tag" / Constant(b"F"),
+    "length" / Length(UInt32),
+    "function_oid" / Oid,
+    "format_count" / SizeOf("formats", UInt16),
+    "formats" / Counted(this.format_count, OneOf(UInt16, 0, 1)),
+    "argument_count" / SizeOf("arguments", UInt16),
+    "arguments"
+    / Counted(
+        this.argument_count,
+        FocusedSeq(
+            "argument",
+            "argument_length" / SizeOf("argument", SInt32, absent=-1),
+            "argument" / Data(this.argument_length, absent=-1),
+        ),
+    ),
+    "result_format" / OneOf(UInt16, 0, 1),
+    Closed(1, UInt32),
+)
+
+FunctionCallResponse = parameters.definition(
+    "tag" / Constant(b"V"),
+    "length" / Length(UInt32),
+    "result_length" / SizeOf("result", SInt32, absent=-1),
+    "result" / Data(this.result_length, absent=-1),
+    Closed(1, UInt32),
+)
+
 Terminate = parameters.definition(
     "tag" / Constant(b"X"),
     "length" / Length(UInt32),
@@ -417,18 +577,26 @@ DEFINITIONS: Final[Mapping[type, Struct]] = {
     m.GSSENCRequest: GSSENCRequest,
     m.CancelRequest: CancelRequest,
     m.EncryptionAccepted: EncryptionAccepted,
+    m.GSSEncryptionAccepted: GSSEncryptionAccepted,
     m.EncryptionRefused: EncryptionRefused,
     m.AuthenticationOk: AuthenticationOk,
+    m.AuthenticationKerberosV5: AuthenticationKerberosV5,
     m.AuthenticationCleartextPassword: AuthenticationCleartextPassword,
+    m.AuthenticationMD5Password: AuthenticationMD5Password,
+    m.AuthenticationGSS: AuthenticationGSS,
+    m.AuthenticationGSSContinue: AuthenticationGSSContinue,
+    m.AuthenticationSSPI: AuthenticationSSPI,
     m.AuthenticationSASL: AuthenticationSASL,
     m.AuthenticationSASLContinue: AuthenticationSASLContinue,
     m.AuthenticationSASLFinal: AuthenticationSASLFinal,
     m.PasswordMessage: PasswordMessage,
+    m.GSSResponse: GSSResponse,
     m.SASLInitialResponse: SASLInitialResponse,
     m.SASLResponse: SASLResponse,
     m.NegotiateProtocolVersion: NegotiateProtocolVersion,
     m.ParameterStatus: ParameterStatus,
     m.BackendKeyData: BackendKeyData,
+    m.NotificationResponse: NotificationResponse,
     m.ReadyForQuery: ReadyForQuery,
     m.Query: Query,
     m.RowDescription: RowDescription,
@@ -437,6 +605,8 @@ DEFINITIONS: Final[Mapping[type, Struct]] = {
     m.EmptyQueryResponse: EmptyQueryResponse,
     m.ErrorResponse: ErrorResponse,
     m.NoticeResponse: NoticeResponse,
+    m.CopyInResponse: CopyInResponse,
+    m.CopyOutResponse: CopyOutResponse,
     m.CopyBothResponse: CopyBothResponse,
     m.CopyData: CopyData,
     m.ClientCopyDone: ClientCopyDone,
@@ -449,6 +619,14 @@ DEFINITIONS: Final[Mapping[type, Struct]] = {
     m.Close: Close,
     m.Flush: Flush,
     m.Sync: Sync,
+    m.ParseComplete: ParseComplete,
+    m.BindComplete: BindComplete,
+    m.CloseComplete: CloseComplete,
+    m.ParameterDescription: ParameterDescription,
+    m.NoData: NoData,
+    m.PortalSuspended: PortalSuspended,
+    m.FunctionCall: FunctionCall,
+    m.FunctionCallResponse: FunctionCallResponse,
     m.Terminate: Terminate,
 }
 """The definition of each message class."""

@@ -12,20 +12,29 @@ from typing import Final, TypeAlias
 
 __all__ = [
     "AuthenticationCleartextPassword",
+    "AuthenticationGSS",
+    "AuthenticationGSSContinue",
+    "AuthenticationKerberosV5",
+    "AuthenticationMD5Password",
     "AuthenticationOk",
     "AuthenticationSASL",
     "AuthenticationSASLContinue",
     "AuthenticationSASLFinal",
+    "AuthenticationSSPI",
     "BackendKeyData",
     "Bind",
+    "BindComplete",
     "CancelRequest",
     "ClientCopyDone",
     "Close",
+    "CloseComplete",
     "CommandComplete",
     "ConnectionMessage",
     "CopyBothResponse",
     "CopyData",
     "CopyFail",
+    "CopyInResponse",
+    "CopyOutResponse",
     "DataRow",
     "Describe",
     "EmptyQueryResponse",
@@ -34,13 +43,22 @@ __all__ = [
     "ErrorResponse",
     "Execute",
     "Flush",
+    "FunctionCall",
+    "FunctionCallResponse",
     "GSSENCRequest",
+    "GSSEncryptionAccepted",
+    "GSSResponse",
     "NegotiateProtocolVersion",
+    "NoData",
     "NoticeField",
     "NoticeResponse",
+    "NotificationResponse",
+    "ParameterDescription",
     "ParameterStatus",
     "Parse",
+    "ParseComplete",
     "PasswordMessage",
+    "PortalSuspended",
     "Query",
     "ReadyForQuery",
     "ResultColumn",
@@ -160,7 +178,7 @@ class CancelRequest:
 
     Attributes:
         process_id: Process ID of the backend.
-        secret_key: Its secret key.
+        secret_key: Its secret key, as long as in BackendKeyData.
     """
 
     TAG = b""
@@ -180,6 +198,19 @@ class EncryptionAccepted:
     """
 
     TAG = b"S"
+    LENGTH_AT = None
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class GSSEncryptionAccepted:
+    """The client may begin to establish a GSSAPI context.
+
+    Source: protocol-message-formats, GSS Encryption Accepted.
+    PostgreSQL 12 and newer, sent by the server.
+    """
+
+    TAG = b"G"
     LENGTH_AT = None
     CODE = b""
 
@@ -211,6 +242,19 @@ class AuthenticationOk:
 
 
 @dataclass(frozen=True, slots=True)
+class AuthenticationKerberosV5:
+    """Asks for Kerberos V5 authentication; no supported server does.
+
+    Source: protocol-message-formats, AuthenticationKerberosV5.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"R"
+    LENGTH_AT = 1
+    CODE = b"\x00\x00\x00\x02"
+
+
+@dataclass(frozen=True, slots=True)
 class AuthenticationCleartextPassword:
     """Asks for a password as it is.
 
@@ -221,6 +265,68 @@ class AuthenticationCleartextPassword:
     TAG = b"R"
     LENGTH_AT = 1
     CODE = b"\x00\x00\x00\x03"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationMD5Password:
+    """Asks for a password that is hashed with MD5.
+
+    Source: protocol-message-formats, AuthenticationMD5Password.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        salt: Bytes to hash with the MD5 of password and user name.
+    """
+
+    TAG = b"R"
+    LENGTH_AT = 1
+    CODE = b"\x00\x00\x00\x05"
+
+    salt: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationGSS:
+    """Asks for GSSAPI authentication.
+
+    Source: protocol-message-formats, AuthenticationGSS.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"R"
+    LENGTH_AT = 1
+    CODE = b"\x00\x00\x00\x07"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationGSSContinue:
+    """Data of GSSAPI or SSPI; the client answers unless its context is complete.
+
+    Source: protocol-message-formats, AuthenticationGSSContinue.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        data: The data.
+    """
+
+    TAG = b"R"
+    LENGTH_AT = 1
+    CODE = b"\x00\x00\x00\x08"
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationSSPI:
+    """Asks for SSPI authentication.
+
+    Source: protocol-message-formats, AuthenticationSSPI.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"R"
+    LENGTH_AT = 1
+    CODE = b"\x00\x00\x00\t"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +399,24 @@ class PasswordMessage:
     CODE = b""
 
     password: str
+
+
+@dataclass(frozen=True, slots=True)
+class GSSResponse:
+    """Data of GSSAPI or SSPI for the server.
+
+    Source: protocol-message-formats, GSSResponse.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        data: The data.
+    """
+
+    TAG = b"p"
+    LENGTH_AT = 1
+    CODE = b""
+
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +515,28 @@ class BackendKeyData:
 
     process_id: int
     secret_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationResponse:
+    """A notification of a channel to which the session listens.
+
+    Source: protocol-message-formats, NotificationResponse.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        process_id: Process ID of the backend that has notified.
+        channel: Name of the channel.
+        payload: What the notification carries, empty for nothing.
+    """
+
+    TAG = b"A"
+    LENGTH_AT = 1
+    CODE = b""
+
+    process_id: int
+    channel: str
+    payload: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -533,6 +679,46 @@ class NoticeResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyInResponse:
+    """The server is ready for the data of a COPY FROM STDIN.
+
+    Source: protocol-message-formats, CopyInResponse.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        format: Format of the copy.
+        column_formats: Format of each column.
+    """
+
+    TAG = b"G"
+    LENGTH_AT = 1
+    CODE = b""
+
+    format: int
+    column_formats: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOutResponse:
+    """The data of a COPY TO STDOUT follow.
+
+    Source: protocol-message-formats, CopyOutResponse.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        format: Format of the copy.
+        column_formats: Format of each column.
+    """
+
+    TAG = b"H"
+    LENGTH_AT = 1
+    CODE = b""
+
+    format: int
+    column_formats: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CopyBothResponse:
     """The stream begins: both may send CopyData.
 
@@ -554,13 +740,13 @@ class CopyBothResponse:
 
 @dataclass(frozen=True, slots=True)
 class CopyData:
-    """A piece of a copy; in replication one frame of the envelope.
+    """A piece of a copy: in replication one frame of the envelope, of a COPY TO one row.
 
     Source: protocol-message-formats, CopyData.
     PostgreSQL 10 and newer.
 
     Attributes:
-        data: The frame, to the end.
+        data: The frame or the row, to the end.
     """
 
     TAG = b"d"
@@ -749,6 +935,131 @@ class Sync:
 
 
 @dataclass(frozen=True, slots=True)
+class ParseComplete:
+    """A statement has been prepared.
+
+    Source: protocol-message-formats, ParseComplete.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"1"
+    LENGTH_AT = 1
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class BindComplete:
+    """A portal has been created.
+
+    Source: protocol-message-formats, BindComplete.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"2"
+    LENGTH_AT = 1
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseComplete:
+    """A statement or a portal has been closed, or did not exist.
+
+    Source: protocol-message-formats, CloseComplete.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"3"
+    LENGTH_AT = 1
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterDescription:
+    """Describes the parameters of a statement.
+
+    Source: protocol-message-formats, ParameterDescription.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        types: Types of the parameters.
+    """
+
+    TAG = b"t"
+    LENGTH_AT = 1
+    CODE = b""
+
+    types: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoData:
+    """The statement or the portal returns no rows.
+
+    Source: protocol-message-formats, NoData.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"n"
+    LENGTH_AT = 1
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class PortalSuspended:
+    """An Execute has returned as many rows as it asked for; the portal may have more.
+
+    Source: protocol-message-formats, PortalSuspended.
+    PostgreSQL 10 and newer, sent by the server.
+    """
+
+    TAG = b"s"
+    LENGTH_AT = 1
+    CODE = b""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """Calls a function by its OID.
+
+    Source: protocol-message-formats, FunctionCall.
+    PostgreSQL 10 and newer, sent by the client.
+
+    Attributes:
+        function_oid: OID of the function.
+        formats: Formats of the arguments.
+        arguments: The arguments.
+        result_format: Format of the result.
+    """
+
+    TAG = b"F"
+    LENGTH_AT = 1
+    CODE = b""
+
+    function_oid: int
+    formats: tuple[int, ...]
+    arguments: tuple[bytes | None, ...]
+    result_format: int
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCallResponse:
+    """The result of a function call.
+
+    Source: protocol-message-formats, FunctionCallResponse.
+    PostgreSQL 10 and newer, sent by the server.
+
+    Attributes:
+        result: The result in the format that was asked for.
+    """
+
+    TAG = b"V"
+    LENGTH_AT = 1
+    CODE = b""
+
+    result: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class Terminate:
     """The client ends the connection.
 
@@ -767,18 +1078,26 @@ ConnectionMessage: TypeAlias = (
     | GSSENCRequest
     | CancelRequest
     | EncryptionAccepted
+    | GSSEncryptionAccepted
     | EncryptionRefused
     | AuthenticationOk
+    | AuthenticationKerberosV5
     | AuthenticationCleartextPassword
+    | AuthenticationMD5Password
+    | AuthenticationGSS
+    | AuthenticationGSSContinue
+    | AuthenticationSSPI
     | AuthenticationSASL
     | AuthenticationSASLContinue
     | AuthenticationSASLFinal
     | PasswordMessage
+    | GSSResponse
     | SASLInitialResponse
     | SASLResponse
     | NegotiateProtocolVersion
     | ParameterStatus
     | BackendKeyData
+    | NotificationResponse
     | ReadyForQuery
     | Query
     | RowDescription
@@ -787,6 +1106,8 @@ ConnectionMessage: TypeAlias = (
     | EmptyQueryResponse
     | ErrorResponse
     | NoticeResponse
+    | CopyInResponse
+    | CopyOutResponse
     | CopyBothResponse
     | CopyData
     | ClientCopyDone
@@ -799,6 +1120,14 @@ ConnectionMessage: TypeAlias = (
     | Close
     | Flush
     | Sync
+    | ParseComplete
+    | BindComplete
+    | CloseComplete
+    | ParameterDescription
+    | NoData
+    | PortalSuspended
+    | FunctionCall
+    | FunctionCallResponse
     | Terminate
 )
 """Any of the messages."""
@@ -813,13 +1142,19 @@ FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[ConnectionMessage], str]]
     },
     ("encryption", "server"): {
         EncryptionAccepted: "startup",
+        GSSEncryptionAccepted: "startup",
         EncryptionRefused: "startup",
         ErrorResponse: "encryption",
     },
     ("encryption", "client"): {},
     ("authentication", "server"): {
         AuthenticationOk: "starting",
+        AuthenticationKerberosV5: "authentication",
         AuthenticationCleartextPassword: "password",
+        AuthenticationMD5Password: "password",
+        AuthenticationGSS: "gss",
+        AuthenticationGSSContinue: "gss",
+        AuthenticationSSPI: "gss",
         AuthenticationSASL: "sasl",
         AuthenticationSASLContinue: "sasl_response",
         AuthenticationSASLFinal: "authentication",
@@ -830,6 +1165,19 @@ FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[ConnectionMessage], str]]
     ("authentication", "client"): {},
     ("password", "server"): {ErrorResponse: "password"},
     ("password", "client"): {PasswordMessage: "authentication"},
+    ("gss", "server"): {
+        AuthenticationOk: "starting",
+        AuthenticationKerberosV5: "gss",
+        AuthenticationCleartextPassword: "password",
+        AuthenticationMD5Password: "password",
+        AuthenticationGSS: "gss",
+        AuthenticationGSSContinue: "gss",
+        AuthenticationSSPI: "gss",
+        AuthenticationSASL: "sasl",
+        ErrorResponse: "gss",
+        NoticeResponse: "gss",
+    },
+    ("gss", "client"): {GSSResponse: "authentication"},
     ("sasl", "server"): {ErrorResponse: "sasl"},
     ("sasl", "client"): {SASLInitialResponse: "authentication"},
     ("sasl_response", "server"): {ErrorResponse: "sasl_response"},
@@ -837,12 +1185,33 @@ FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[ConnectionMessage], str]]
     ("starting", "server"): {
         ParameterStatus: "starting",
         BackendKeyData: "starting",
+        NotificationResponse: "starting",
         ReadyForQuery: "idle",
         ErrorResponse: "starting",
         NoticeResponse: "starting",
     },
     ("starting", "client"): {},
-    ("idle", "server"): {ParameterStatus: "idle", ErrorResponse: "idle", NoticeResponse: "idle"},
+    ("idle", "server"): {
+        ParameterStatus: "idle",
+        NotificationResponse: "idle",
+        ReadyForQuery: "idle",
+        RowDescription: "idle",
+        DataRow: "idle",
+        CommandComplete: "idle",
+        EmptyQueryResponse: "idle",
+        ErrorResponse: "idle",
+        NoticeResponse: "idle",
+        CopyInResponse: "copy_in",
+        CopyOutResponse: "copy_out",
+        CopyBothResponse: "copy_both",
+        ParseComplete: "idle",
+        BindComplete: "idle",
+        CloseComplete: "idle",
+        ParameterDescription: "idle",
+        NoData: "idle",
+        PortalSuspended: "idle",
+        FunctionCallResponse: "idle",
+    },
     ("idle", "client"): {
         Query: "query",
         CopyData: "idle",
@@ -854,11 +1223,13 @@ FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[ConnectionMessage], str]]
         Execute: "extended",
         Close: "extended",
         Flush: "idle",
-        Sync: "extended",
+        Sync: "idle",
+        FunctionCall: "query",
         Terminate: "closed",
     },
     ("query", "server"): {
         ParameterStatus: "query",
+        NotificationResponse: "query",
         ReadyForQuery: "idle",
         RowDescription: "query",
         DataRow: "query",
@@ -866,11 +1237,37 @@ FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[ConnectionMessage], str]]
         EmptyQueryResponse: "query",
         ErrorResponse: "query",
         NoticeResponse: "query",
+        CopyInResponse: "copy_in",
+        CopyOutResponse: "copy_out",
         CopyBothResponse: "copy_both",
+        CopyData: "query",
+        ServerCopyDone: "copy_server_done",
+        ParseComplete: "query",
+        BindComplete: "query",
+        CloseComplete: "query",
+        ParameterDescription: "query",
+        NoData: "query",
+        PortalSuspended: "query",
+        FunctionCallResponse: "query",
     },
-    ("query", "client"): {},
+    ("query", "client"): {
+        Query: "query",
+        CopyData: "query",
+        ClientCopyDone: "query",
+        CopyFail: "query",
+        Parse: "extended",
+        Bind: "extended",
+        Describe: "extended",
+        Execute: "extended",
+        Close: "extended",
+        Flush: "query",
+        Sync: "query",
+        FunctionCall: "query",
+        Terminate: "closed",
+    },
     ("extended", "server"): {
         ParameterStatus: "extended",
+        NotificationResponse: "extended",
         ReadyForQuery: "idle",
         RowDescription: "extended",
         DataRow: "extended",
@@ -878,8 +1275,23 @@ FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[ConnectionMessage], str]]
         EmptyQueryResponse: "extended",
         ErrorResponse: "extended",
         NoticeResponse: "extended",
+        CopyInResponse: "copy_in",
+        CopyOutResponse: "copy_out",
+        CopyData: "extended",
+        ServerCopyDone: "copy_server_done",
+        ParseComplete: "extended",
+        BindComplete: "extended",
+        CloseComplete: "extended",
+        ParameterDescription: "extended",
+        NoData: "extended",
+        PortalSuspended: "extended",
+        FunctionCallResponse: "extended",
     },
     ("extended", "client"): {
+        Query: "query",
+        CopyData: "extended",
+        ClientCopyDone: "extended",
+        CopyFail: "extended",
         Parse: "extended",
         Bind: "extended",
         Describe: "extended",
@@ -887,10 +1299,63 @@ FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[ConnectionMessage], str]]
         Close: "extended",
         Flush: "extended",
         Sync: "extended",
+        FunctionCall: "query",
+        Terminate: "closed",
+    },
+    ("copy_in", "server"): {
+        ParameterStatus: "copy_in",
+        NotificationResponse: "copy_in",
+        ReadyForQuery: "idle",
+        RowDescription: "copy_in",
+        DataRow: "copy_in",
+        CommandComplete: "copy_in",
+        EmptyQueryResponse: "copy_in",
+        ErrorResponse: "copy_in",
+        NoticeResponse: "copy_in",
+        CopyInResponse: "copy_in",
+        CopyOutResponse: "copy_out",
+        CopyData: "copy_in",
+        ParseComplete: "copy_in",
+        BindComplete: "copy_in",
+        CloseComplete: "copy_in",
+        ParameterDescription: "copy_in",
+        NoData: "copy_in",
+        PortalSuspended: "copy_in",
+        FunctionCallResponse: "copy_in",
+    },
+    ("copy_in", "client"): {
+        CopyData: "copy_in",
+        ClientCopyDone: "copy_client_done",
+        CopyFail: "copy_client_done",
+        Flush: "copy_in",
+        Sync: "copy_in",
+        Terminate: "closed",
+    },
+    ("copy_out", "server"): {
+        ParameterStatus: "copy_out",
+        NotificationResponse: "copy_out",
+        ReadyForQuery: "idle",
+        ErrorResponse: "copy_out",
+        NoticeResponse: "copy_out",
+        CopyData: "copy_out",
+        ServerCopyDone: "copy_server_done",
+    },
+    ("copy_out", "client"): {
+        Query: "query",
+        CopyData: "copy_out",
+        Parse: "extended",
+        Bind: "extended",
+        Describe: "extended",
+        Execute: "extended",
+        Close: "extended",
+        Flush: "copy_out",
+        Sync: "copy_out",
+        FunctionCall: "query",
         Terminate: "closed",
     },
     ("copy_both", "server"): {
         ParameterStatus: "copy_both",
+        NotificationResponse: "copy_both",
         ReadyForQuery: "idle",
         CommandComplete: "copy_both",
         ErrorResponse: "copy_both",
@@ -906,30 +1371,74 @@ FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[ConnectionMessage], str]]
     },
     ("copy_client_done", "server"): {
         ParameterStatus: "copy_client_done",
+        NotificationResponse: "copy_client_done",
         ReadyForQuery: "idle",
+        RowDescription: "copy_client_done",
+        DataRow: "copy_client_done",
         CommandComplete: "copy_client_done",
+        EmptyQueryResponse: "copy_client_done",
         ErrorResponse: "copy_client_done",
         NoticeResponse: "copy_client_done",
+        CopyInResponse: "copy_in",
+        CopyOutResponse: "copy_out",
         CopyData: "copy_client_done",
         ServerCopyDone: "copy_server_done",
+        ParseComplete: "copy_client_done",
+        BindComplete: "copy_client_done",
+        CloseComplete: "copy_client_done",
+        ParameterDescription: "copy_client_done",
+        NoData: "copy_client_done",
+        PortalSuspended: "copy_client_done",
+        FunctionCallResponse: "copy_client_done",
     },
     ("copy_client_done", "client"): {
+        Query: "query",
         CopyData: "copy_client_done",
         ClientCopyDone: "copy_client_done",
+        Parse: "extended",
+        Bind: "extended",
+        Describe: "extended",
+        Execute: "extended",
+        Close: "extended",
+        Flush: "copy_client_done",
+        Sync: "copy_client_done",
+        FunctionCall: "query",
         Terminate: "closed",
     },
     ("copy_server_done", "server"): {
         ParameterStatus: "copy_server_done",
+        NotificationResponse: "copy_server_done",
         ReadyForQuery: "idle",
+        RowDescription: "copy_server_done",
+        DataRow: "copy_server_done",
         CommandComplete: "copy_server_done",
+        EmptyQueryResponse: "copy_server_done",
         ErrorResponse: "copy_server_done",
         NoticeResponse: "copy_server_done",
+        CopyInResponse: "copy_in",
+        CopyOutResponse: "copy_out",
         CopyData: "copy_server_done",
+        ParseComplete: "copy_server_done",
+        BindComplete: "copy_server_done",
+        CloseComplete: "copy_server_done",
+        ParameterDescription: "copy_server_done",
+        NoData: "copy_server_done",
+        PortalSuspended: "copy_server_done",
+        FunctionCallResponse: "copy_server_done",
     },
     ("copy_server_done", "client"): {
+        Query: "query",
         CopyData: "copy_server_done",
         ClientCopyDone: "copy_client_done",
         CopyFail: "copy_client_done",
+        Parse: "extended",
+        Bind: "extended",
+        Describe: "extended",
+        Execute: "extended",
+        Close: "extended",
+        Flush: "copy_server_done",
+        Sync: "copy_server_done",
+        FunctionCall: "query",
         Terminate: "closed",
     },
     ("closed", "server"): {},

@@ -155,13 +155,14 @@ class ClientSession:
             await self._client.send(m.ReadyForQuery("I"))
         elif isinstance(message, _LATE):
             pass  # it was in transit when an error ended the stream (PostgresMain())
+        elif isinstance(message, m.FunctionCall):
+            await self._client.send(_forbidden("fastpath function calls"), m.ReadyForQuery("I"))
         else:
             await self._extended(message)
 
     async def _extended(self, message: m.ConnectionMessage) -> None:
         """Refuse the extended query protocol, and skip messages up to Sync."""
-        refusal = Refusal("08P01", "extended query protocol not supported in a replication connection")
-        await self._client.send(error_response(refusal))
+        await self._client.send(_forbidden("extended query protocol"))
         while not isinstance(message, m.Sync):
             message = await self._client.receive()
             if isinstance(message, m.Terminate):
@@ -229,6 +230,11 @@ class ClientSession:
                 await self._client.send(error_response(refusal))
         except (ConnectionEnded, DecodeError, OSError):
             pass  # the client has disconnected, or cannot be sent an error in this state
+
+
+def _forbidden(what: str) -> m.ErrorResponse:
+    """Return the error for what a walsender does not do (forbidden_in_wal_sender())."""
+    return error_response(Refusal("08P01", f"{what} not supported in a replication connection"))
 
 
 def _requested_encoding(given: Mapping[str, str]) -> str:

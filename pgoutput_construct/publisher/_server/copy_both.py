@@ -68,8 +68,10 @@ class CopyBothStream(ABC):
                 await self._reply(message.data)
             elif isinstance(message, m.ClientCopyDone | m.CopyFail):
                 return
-            else:
+            elif isinstance(message, m.Terminate):
                 raise ConnectionEnded
+            else:  # a command, before the client has ended its side of the copy (ProcessRepliesIfAny())
+                raise Refusal("08P01", f'invalid standby message type "{message.TAG.decode()}"', fatal=True)
 
     async def _reply(self, data: bytes) -> None:
         try:

@@ -229,7 +229,7 @@ type CancelRequest struct {
 	// Process ID of the backend.
 	ProcessID uint32
 
-	// Its secret key.
+	// Its secret key, as long as in BackendKeyData.
 	SecretKey []byte
 }
 
@@ -275,6 +275,24 @@ func (m *EncryptionAccepted) json(j *wire.JSON, layout *Layout) {
 	j.End()
 }
 
+// GSSEncryptionAccepted: The client may begin to establish a GSSAPI context.
+//
+// PostgreSQL 12 and newer, sent by the server.
+type GSSEncryptionAccepted struct{}
+
+func (m *GSSEncryptionAccepted) read(r *wire.Reader) {
+	r.Constant("tag", "G")
+}
+
+func (m *GSSEncryptionAccepted) write(w *wire.Writer) {
+	w.String("G")
+}
+
+func (m *GSSEncryptionAccepted) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.End()
+}
+
 // EncryptionRefused: The server continues without encryption.
 //
 // PostgreSQL 10 and newer, sent by the server.
@@ -316,6 +334,29 @@ func (m *AuthenticationOk) json(j *wire.JSON, layout *Layout) {
 	j.End()
 }
 
+// AuthenticationKerberosV5: Asks for Kerberos V5 authentication; no supported server does.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type AuthenticationKerberosV5 struct{}
+
+func (m *AuthenticationKerberosV5) read(r *wire.Reader) {
+	r.Constant("tag", "R")
+	r.Length("length", 4)
+	r.Constant("request", "\x00\x00\x00\x02")
+}
+
+func (m *AuthenticationKerberosV5) write(w *wire.Writer) {
+	w.String("R")
+	w.Uint32(0)
+	w.String("\x00\x00\x00\x02")
+	w.Close(1, 4)
+}
+
+func (m *AuthenticationKerberosV5) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.End()
+}
+
 // AuthenticationCleartextPassword: Asks for a password as it is.
 //
 // PostgreSQL 10 and newer, sent by the server.
@@ -335,6 +376,113 @@ func (m *AuthenticationCleartextPassword) write(w *wire.Writer) {
 }
 
 func (m *AuthenticationCleartextPassword) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.End()
+}
+
+// AuthenticationMD5Password: Asks for a password that is hashed with MD5.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type AuthenticationMD5Password struct {
+	// Bytes to hash with the MD5 of password and user name.
+	Salt [4]byte
+}
+
+func (m *AuthenticationMD5Password) read(r *wire.Reader) {
+	r.Constant("tag", "R")
+	r.Length("length", 4)
+	r.Constant("request", "\x00\x00\x00\x05")
+	m.Salt = [4]byte(r.Block("salt", 4))
+}
+
+func (m *AuthenticationMD5Password) write(w *wire.Writer) {
+	w.String("R")
+	w.Uint32(0)
+	w.String("\x00\x00\x00\x05")
+	w.Bytes(m.Salt[:])
+	w.Close(1, 4)
+}
+
+func (m *AuthenticationMD5Password) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.Key("salt")
+	j.Hex("hex", m.Salt[:])
+	j.End()
+}
+
+// AuthenticationGSS: Asks for GSSAPI authentication.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type AuthenticationGSS struct{}
+
+func (m *AuthenticationGSS) read(r *wire.Reader) {
+	r.Constant("tag", "R")
+	r.Length("length", 4)
+	r.Constant("request", "\x00\x00\x00\x07")
+}
+
+func (m *AuthenticationGSS) write(w *wire.Writer) {
+	w.String("R")
+	w.Uint32(0)
+	w.String("\x00\x00\x00\x07")
+	w.Close(1, 4)
+}
+
+func (m *AuthenticationGSS) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.End()
+}
+
+// AuthenticationGSSContinue: Data of GSSAPI or SSPI; the client answers unless its context is
+// complete.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type AuthenticationGSSContinue struct {
+	// The data.
+	Data []byte
+}
+
+func (m *AuthenticationGSSContinue) read(r *wire.Reader) {
+	r.Constant("tag", "R")
+	r.Length("length", 4)
+	r.Constant("request", "\x00\x00\x00\x08")
+	m.Data = r.Rest()
+}
+
+func (m *AuthenticationGSSContinue) write(w *wire.Writer) {
+	w.String("R")
+	w.Uint32(0)
+	w.String("\x00\x00\x00\x08")
+	w.Bytes(m.Data)
+	w.Close(1, 4)
+}
+
+func (m *AuthenticationGSSContinue) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.Key("data")
+	j.Hex("hex", m.Data)
+	j.End()
+}
+
+// AuthenticationSSPI: Asks for SSPI authentication.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type AuthenticationSSPI struct{}
+
+func (m *AuthenticationSSPI) read(r *wire.Reader) {
+	r.Constant("tag", "R")
+	r.Length("length", 4)
+	r.Constant("request", "\x00\x00\x00\x09")
+}
+
+func (m *AuthenticationSSPI) write(w *wire.Writer) {
+	w.String("R")
+	w.Uint32(0)
+	w.String("\x00\x00\x00\x09")
+	w.Close(1, 4)
+}
+
+func (m *AuthenticationSSPI) json(j *wire.JSON, layout *Layout) {
 	j.Object()
 	j.End()
 }
@@ -474,6 +622,34 @@ func (m *PasswordMessage) json(j *wire.JSON, layout *Layout) {
 	j.Object()
 	j.Key("password")
 	j.Text(m.Password)
+	j.End()
+}
+
+// GSSResponse: Data of GSSAPI or SSPI for the server.
+//
+// PostgreSQL 10 and newer, sent by the client.
+type GSSResponse struct {
+	// The data.
+	Data []byte
+}
+
+func (m *GSSResponse) read(r *wire.Reader) {
+	r.Constant("tag", "p")
+	r.Length("length", 4)
+	m.Data = r.Rest()
+}
+
+func (m *GSSResponse) write(w *wire.Writer) {
+	w.String("p")
+	w.Uint32(0)
+	w.Bytes(m.Data)
+	w.Close(1, 4)
+}
+
+func (m *GSSResponse) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.Key("data")
+	j.Hex("hex", m.Data)
 	j.End()
 }
 
@@ -670,6 +846,48 @@ func (m *BackendKeyData) json(j *wire.JSON, layout *Layout) {
 	j.Uint(uint64(m.ProcessID))
 	j.Key("secret_key")
 	j.Hex("hex", m.SecretKey)
+	j.End()
+}
+
+// NotificationResponse: A notification of a channel to which the session listens.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type NotificationResponse struct {
+	// Process ID of the backend that has notified.
+	ProcessID uint32
+
+	// Name of the channel.
+	Channel wire.Text
+
+	// What the notification carries, empty for nothing.
+	Payload wire.Text
+}
+
+func (m *NotificationResponse) read(r *wire.Reader) {
+	r.Constant("tag", "A")
+	r.Length("length", 4)
+	m.ProcessID = r.Uint32("process_id")
+	m.Channel = r.Text("channel")
+	m.Payload = r.Text("payload")
+}
+
+func (m *NotificationResponse) write(w *wire.Writer) {
+	w.String("A")
+	w.Uint32(0)
+	w.Uint32(m.ProcessID)
+	w.Text("channel", m.Channel)
+	w.Text("payload", m.Payload)
+	w.Close(1, 4)
+}
+
+func (m *NotificationResponse) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.Key("process_id")
+	j.Uint(uint64(m.ProcessID))
+	j.Key("channel")
+	j.Text(m.Channel)
+	j.Key("payload")
+	j.Text(m.Payload)
 	j.End()
 }
 
@@ -1068,6 +1286,130 @@ func (m *NoticeResponse) json(j *wire.JSON, layout *Layout) {
 	j.End()
 }
 
+// CopyInResponse: The server is ready for the data of a COPY FROM STDIN.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type CopyInResponse struct {
+	// Format of the copy.
+	Format uint8
+
+	// Format of each column.
+	ColumnFormats []uint16
+}
+
+// CopyInResponseFormatText is a value of CopyInResponse.Format: text.
+const CopyInResponseFormatText uint8 = 0
+
+// CopyInResponseFormatBinary is a value of CopyInResponse.Format: binary.
+const CopyInResponseFormatBinary uint8 = 1
+
+func (m *CopyInResponse) read(r *wire.Reader) {
+	r.Constant("tag", "G")
+	r.Length("length", 4)
+	m.Format = wire.OneOf(r, "format", r.Uint8("format"), 0, 1)
+	columnCount := r.Uint16("column_count")
+	r.Push("column_formats")
+	m.ColumnFormats = make([]uint16, r.Room(uint64(columnCount)))
+	for i := 0; uint64(i) < uint64(columnCount) && r.OK(); i++ {
+		r.Index(i)
+		if i == len(m.ColumnFormats) {
+			var item uint16
+			m.ColumnFormats = append(m.ColumnFormats, item)
+		}
+		m.ColumnFormats[i] = wire.OneOf(r, "", r.Uint16(""), 0, 1)
+	}
+	r.Pop()
+}
+
+func (m *CopyInResponse) write(w *wire.Writer) {
+	w.String("G")
+	w.Uint32(0)
+	w.Uint8(wire.CheckOneOf(w, "format", m.Format, 0, 1))
+	w.Size("column_count", 2, len(m.ColumnFormats))
+	w.Push("column_formats")
+	for i := range m.ColumnFormats {
+		w.Index(i)
+		w.Uint16(wire.CheckOneOf(w, "", m.ColumnFormats[i], 0, 1))
+	}
+	w.Pop()
+	w.Close(1, 4)
+}
+
+func (m *CopyInResponse) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.Key("format")
+	j.Uint(uint64(m.Format))
+	j.Key("column_formats")
+	j.Array()
+	for i := range m.ColumnFormats {
+		j.Uint(uint64(m.ColumnFormats[i]))
+	}
+	j.End()
+	j.End()
+}
+
+// CopyOutResponse: The data of a COPY TO STDOUT follow.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type CopyOutResponse struct {
+	// Format of the copy.
+	Format uint8
+
+	// Format of each column.
+	ColumnFormats []uint16
+}
+
+// CopyOutResponseFormatText is a value of CopyOutResponse.Format: text.
+const CopyOutResponseFormatText uint8 = 0
+
+// CopyOutResponseFormatBinary is a value of CopyOutResponse.Format: binary.
+const CopyOutResponseFormatBinary uint8 = 1
+
+func (m *CopyOutResponse) read(r *wire.Reader) {
+	r.Constant("tag", "H")
+	r.Length("length", 4)
+	m.Format = wire.OneOf(r, "format", r.Uint8("format"), 0, 1)
+	columnCount := r.Uint16("column_count")
+	r.Push("column_formats")
+	m.ColumnFormats = make([]uint16, r.Room(uint64(columnCount)))
+	for i := 0; uint64(i) < uint64(columnCount) && r.OK(); i++ {
+		r.Index(i)
+		if i == len(m.ColumnFormats) {
+			var item uint16
+			m.ColumnFormats = append(m.ColumnFormats, item)
+		}
+		m.ColumnFormats[i] = wire.OneOf(r, "", r.Uint16(""), 0, 1)
+	}
+	r.Pop()
+}
+
+func (m *CopyOutResponse) write(w *wire.Writer) {
+	w.String("H")
+	w.Uint32(0)
+	w.Uint8(wire.CheckOneOf(w, "format", m.Format, 0, 1))
+	w.Size("column_count", 2, len(m.ColumnFormats))
+	w.Push("column_formats")
+	for i := range m.ColumnFormats {
+		w.Index(i)
+		w.Uint16(wire.CheckOneOf(w, "", m.ColumnFormats[i], 0, 1))
+	}
+	w.Pop()
+	w.Close(1, 4)
+}
+
+func (m *CopyOutResponse) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.Key("format")
+	j.Uint(uint64(m.Format))
+	j.Key("column_formats")
+	j.Array()
+	for i := range m.ColumnFormats {
+		j.Uint(uint64(m.ColumnFormats[i]))
+	}
+	j.End()
+	j.End()
+}
+
 // CopyBothResponse: The stream begins: both may send CopyData.
 //
 // PostgreSQL 10 and newer, sent by the server.
@@ -1130,11 +1472,11 @@ func (m *CopyBothResponse) json(j *wire.JSON, layout *Layout) {
 	j.End()
 }
 
-// CopyData: A piece of a copy; in replication one frame of the envelope.
+// CopyData: A piece of a copy: in replication one frame of the envelope, of a COPY TO one row.
 //
 // PostgreSQL 10 and newer.
 type CopyData struct {
-	// The frame, to the end.
+	// The frame or the row, to the end.
 	Data []byte
 }
 
@@ -1584,6 +1926,306 @@ func (m *Sync) json(j *wire.JSON, layout *Layout) {
 	j.End()
 }
 
+// ParseComplete: A statement has been prepared.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type ParseComplete struct{}
+
+func (m *ParseComplete) read(r *wire.Reader) {
+	r.Constant("tag", "1")
+	r.Length("length", 4)
+}
+
+func (m *ParseComplete) write(w *wire.Writer) {
+	w.String("1")
+	w.Uint32(0)
+	w.Close(1, 4)
+}
+
+func (m *ParseComplete) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.End()
+}
+
+// BindComplete: A portal has been created.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type BindComplete struct{}
+
+func (m *BindComplete) read(r *wire.Reader) {
+	r.Constant("tag", "2")
+	r.Length("length", 4)
+}
+
+func (m *BindComplete) write(w *wire.Writer) {
+	w.String("2")
+	w.Uint32(0)
+	w.Close(1, 4)
+}
+
+func (m *BindComplete) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.End()
+}
+
+// CloseComplete: A statement or a portal has been closed, or did not exist.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type CloseComplete struct{}
+
+func (m *CloseComplete) read(r *wire.Reader) {
+	r.Constant("tag", "3")
+	r.Length("length", 4)
+}
+
+func (m *CloseComplete) write(w *wire.Writer) {
+	w.String("3")
+	w.Uint32(0)
+	w.Close(1, 4)
+}
+
+func (m *CloseComplete) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.End()
+}
+
+// ParameterDescription: Describes the parameters of a statement.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type ParameterDescription struct {
+	// Types of the parameters.
+	Types []uint32
+}
+
+func (m *ParameterDescription) read(r *wire.Reader) {
+	r.Constant("tag", "t")
+	r.Length("length", 4)
+	typeCount := r.Uint16("type_count")
+	r.Push("types")
+	m.Types = make([]uint32, r.Room(uint64(typeCount)))
+	for i := 0; uint64(i) < uint64(typeCount) && r.OK(); i++ {
+		r.Index(i)
+		if i == len(m.Types) {
+			var item uint32
+			m.Types = append(m.Types, item)
+		}
+		m.Types[i] = r.Uint32("")
+	}
+	r.Pop()
+}
+
+func (m *ParameterDescription) write(w *wire.Writer) {
+	w.String("t")
+	w.Uint32(0)
+	w.Size("type_count", 2, len(m.Types))
+	w.Push("types")
+	for i := range m.Types {
+		w.Index(i)
+		w.Uint32(m.Types[i])
+	}
+	w.Pop()
+	w.Close(1, 4)
+}
+
+func (m *ParameterDescription) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.Key("types")
+	j.Array()
+	for i := range m.Types {
+		j.Uint(uint64(m.Types[i]))
+	}
+	j.End()
+	j.End()
+}
+
+// NoData: The statement or the portal returns no rows.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type NoData struct{}
+
+func (m *NoData) read(r *wire.Reader) {
+	r.Constant("tag", "n")
+	r.Length("length", 4)
+}
+
+func (m *NoData) write(w *wire.Writer) {
+	w.String("n")
+	w.Uint32(0)
+	w.Close(1, 4)
+}
+
+func (m *NoData) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.End()
+}
+
+// PortalSuspended: An Execute has returned as many rows as it asked for; the portal may have more.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type PortalSuspended struct{}
+
+func (m *PortalSuspended) read(r *wire.Reader) {
+	r.Constant("tag", "s")
+	r.Length("length", 4)
+}
+
+func (m *PortalSuspended) write(w *wire.Writer) {
+	w.String("s")
+	w.Uint32(0)
+	w.Close(1, 4)
+}
+
+func (m *PortalSuspended) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.End()
+}
+
+// FunctionCall: Calls a function by its OID.
+//
+// PostgreSQL 10 and newer, sent by the client.
+type FunctionCall struct {
+	// OID of the function.
+	FunctionOID uint32
+
+	// Formats of the arguments.
+	Formats []uint16
+
+	// The arguments.
+	Arguments []wire.Optional[[]byte]
+
+	// Format of the result.
+	ResultFormat uint16
+}
+
+// FunctionCallResultFormatText is a value of FunctionCall.ResultFormat: text.
+const FunctionCallResultFormatText uint16 = 0
+
+// FunctionCallResultFormatBinary is a value of FunctionCall.ResultFormat: binary.
+const FunctionCallResultFormatBinary uint16 = 1
+
+func (m *FunctionCall) read(r *wire.Reader) {
+	r.Constant("tag", "F")
+	r.Length("length", 4)
+	m.FunctionOID = r.Uint32("function_oid")
+	formatCount := r.Uint16("format_count")
+	r.Push("formats")
+	m.Formats = make([]uint16, r.Room(uint64(formatCount)))
+	for i := 0; uint64(i) < uint64(formatCount) && r.OK(); i++ {
+		r.Index(i)
+		if i == len(m.Formats) {
+			var item uint16
+			m.Formats = append(m.Formats, item)
+		}
+		m.Formats[i] = wire.OneOf(r, "", r.Uint16(""), 0, 1)
+	}
+	r.Pop()
+	argumentCount := r.Uint16("argument_count")
+	r.Push("arguments")
+	m.Arguments = make([]wire.Optional[[]byte], r.Room(uint64(argumentCount)))
+	for i := 0; uint64(i) < uint64(argumentCount) && r.OK(); i++ {
+		r.Index(i)
+		if i == len(m.Arguments) {
+			var item wire.Optional[[]byte]
+			m.Arguments = append(m.Arguments, item)
+		}
+		m.Arguments[i] = readFunctionCallArguments(r)
+	}
+	r.Pop()
+	m.ResultFormat = wire.OneOf(r, "result_format", r.Uint16("result_format"), 0, 1)
+}
+
+func (m *FunctionCall) write(w *wire.Writer) {
+	w.String("F")
+	w.Uint32(0)
+	w.Uint32(m.FunctionOID)
+	w.Size("format_count", 2, len(m.Formats))
+	w.Push("formats")
+	for i := range m.Formats {
+		w.Index(i)
+		w.Uint16(wire.CheckOneOf(w, "", m.Formats[i], 0, 1))
+	}
+	w.Pop()
+	w.Size("argument_count", 2, len(m.Arguments))
+	w.Push("arguments")
+	for i := range m.Arguments {
+		w.Index(i)
+		writeFunctionCallArguments(m.Arguments[i], w)
+	}
+	w.Pop()
+	w.Uint16(wire.CheckOneOf(w, "result_format", m.ResultFormat, 0, 1))
+	w.Close(1, 4)
+}
+
+func (m *FunctionCall) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.Key("function_oid")
+	j.Uint(uint64(m.FunctionOID))
+	j.Key("formats")
+	j.Array()
+	for i := range m.Formats {
+		j.Uint(uint64(m.Formats[i]))
+	}
+	j.End()
+	j.Key("arguments")
+	j.Array()
+	for i := range m.Arguments {
+		if m.Arguments[i].Valid {
+			j.Hex("hex", m.Arguments[i].V)
+		} else {
+			j.Null()
+		}
+	}
+	j.End()
+	j.Key("result_format")
+	j.Uint(uint64(m.ResultFormat))
+	j.End()
+}
+
+func readFunctionCallArguments(r *wire.Reader) (value wire.Optional[[]byte]) {
+	argumentLength := r.Int32("argument_length")
+	value = r.Nullable("argument", int64(argumentLength), -1)
+	return value
+}
+
+func writeFunctionCallArguments(value wire.Optional[[]byte], w *wire.Writer) {
+	w.NullableSize("argument_length", 4, len(value.V), value.Valid, -1)
+	w.Bytes(value.V)
+}
+
+// FunctionCallResponse: The result of a function call.
+//
+// PostgreSQL 10 and newer, sent by the server.
+type FunctionCallResponse struct {
+	// The result in the format that was asked for.
+	Result wire.Optional[[]byte]
+}
+
+func (m *FunctionCallResponse) read(r *wire.Reader) {
+	r.Constant("tag", "V")
+	r.Length("length", 4)
+	resultLength := r.Int32("result_length")
+	m.Result = r.Nullable("result", int64(resultLength), -1)
+}
+
+func (m *FunctionCallResponse) write(w *wire.Writer) {
+	w.String("V")
+	w.Uint32(0)
+	w.NullableSize("result_length", 4, len(m.Result.V), m.Result.Valid, -1)
+	w.Bytes(m.Result.V)
+	w.Close(1, 4)
+}
+
+func (m *FunctionCallResponse) json(j *wire.JSON, layout *Layout) {
+	j.Object()
+	j.Key("result")
+	if m.Result.Valid {
+		j.Hex("hex", m.Result.V)
+	} else {
+		j.Null()
+	}
+	j.End()
+}
+
 // Terminate: The client ends the connection.
 //
 // PostgreSQL 10 and newer, sent by the client.
@@ -1660,12 +2302,21 @@ func (*EncryptionAccepted) index() int {
 }
 
 // MessageName returns the name of the message.
+func (*GSSEncryptionAccepted) MessageName() string {
+	return "GSSEncryptionAccepted"
+}
+
+func (*GSSEncryptionAccepted) index() int {
+	return 5
+}
+
+// MessageName returns the name of the message.
 func (*EncryptionRefused) MessageName() string {
 	return "EncryptionRefused"
 }
 
 func (*EncryptionRefused) index() int {
-	return 5
+	return 6
 }
 
 // MessageName returns the name of the message.
@@ -1674,7 +2325,16 @@ func (*AuthenticationOk) MessageName() string {
 }
 
 func (*AuthenticationOk) index() int {
-	return 6
+	return 7
+}
+
+// MessageName returns the name of the message.
+func (*AuthenticationKerberosV5) MessageName() string {
+	return "AuthenticationKerberosV5"
+}
+
+func (*AuthenticationKerberosV5) index() int {
+	return 8
 }
 
 // MessageName returns the name of the message.
@@ -1683,7 +2343,43 @@ func (*AuthenticationCleartextPassword) MessageName() string {
 }
 
 func (*AuthenticationCleartextPassword) index() int {
-	return 7
+	return 9
+}
+
+// MessageName returns the name of the message.
+func (*AuthenticationMD5Password) MessageName() string {
+	return "AuthenticationMD5Password"
+}
+
+func (*AuthenticationMD5Password) index() int {
+	return 10
+}
+
+// MessageName returns the name of the message.
+func (*AuthenticationGSS) MessageName() string {
+	return "AuthenticationGSS"
+}
+
+func (*AuthenticationGSS) index() int {
+	return 11
+}
+
+// MessageName returns the name of the message.
+func (*AuthenticationGSSContinue) MessageName() string {
+	return "AuthenticationGSSContinue"
+}
+
+func (*AuthenticationGSSContinue) index() int {
+	return 12
+}
+
+// MessageName returns the name of the message.
+func (*AuthenticationSSPI) MessageName() string {
+	return "AuthenticationSSPI"
+}
+
+func (*AuthenticationSSPI) index() int {
+	return 13
 }
 
 // MessageName returns the name of the message.
@@ -1692,7 +2388,7 @@ func (*AuthenticationSASL) MessageName() string {
 }
 
 func (*AuthenticationSASL) index() int {
-	return 8
+	return 14
 }
 
 // MessageName returns the name of the message.
@@ -1701,7 +2397,7 @@ func (*AuthenticationSASLContinue) MessageName() string {
 }
 
 func (*AuthenticationSASLContinue) index() int {
-	return 9
+	return 15
 }
 
 // MessageName returns the name of the message.
@@ -1710,7 +2406,7 @@ func (*AuthenticationSASLFinal) MessageName() string {
 }
 
 func (*AuthenticationSASLFinal) index() int {
-	return 10
+	return 16
 }
 
 // MessageName returns the name of the message.
@@ -1719,7 +2415,16 @@ func (*PasswordMessage) MessageName() string {
 }
 
 func (*PasswordMessage) index() int {
-	return 11
+	return 17
+}
+
+// MessageName returns the name of the message.
+func (*GSSResponse) MessageName() string {
+	return "GSSResponse"
+}
+
+func (*GSSResponse) index() int {
+	return 18
 }
 
 // MessageName returns the name of the message.
@@ -1728,7 +2433,7 @@ func (*SASLInitialResponse) MessageName() string {
 }
 
 func (*SASLInitialResponse) index() int {
-	return 12
+	return 19
 }
 
 // MessageName returns the name of the message.
@@ -1737,7 +2442,7 @@ func (*SASLResponse) MessageName() string {
 }
 
 func (*SASLResponse) index() int {
-	return 13
+	return 20
 }
 
 // MessageName returns the name of the message.
@@ -1746,7 +2451,7 @@ func (*NegotiateProtocolVersion) MessageName() string {
 }
 
 func (*NegotiateProtocolVersion) index() int {
-	return 14
+	return 21
 }
 
 // MessageName returns the name of the message.
@@ -1755,7 +2460,7 @@ func (*ParameterStatus) MessageName() string {
 }
 
 func (*ParameterStatus) index() int {
-	return 15
+	return 22
 }
 
 // MessageName returns the name of the message.
@@ -1764,7 +2469,16 @@ func (*BackendKeyData) MessageName() string {
 }
 
 func (*BackendKeyData) index() int {
-	return 16
+	return 23
+}
+
+// MessageName returns the name of the message.
+func (*NotificationResponse) MessageName() string {
+	return "NotificationResponse"
+}
+
+func (*NotificationResponse) index() int {
+	return 24
 }
 
 // MessageName returns the name of the message.
@@ -1773,7 +2487,7 @@ func (*ReadyForQuery) MessageName() string {
 }
 
 func (*ReadyForQuery) index() int {
-	return 17
+	return 25
 }
 
 // MessageName returns the name of the message.
@@ -1782,7 +2496,7 @@ func (*Query) MessageName() string {
 }
 
 func (*Query) index() int {
-	return 18
+	return 26
 }
 
 // MessageName returns the name of the message.
@@ -1791,7 +2505,7 @@ func (*RowDescription) MessageName() string {
 }
 
 func (*RowDescription) index() int {
-	return 19
+	return 27
 }
 
 // MessageName returns the name of the message.
@@ -1800,7 +2514,7 @@ func (*DataRow) MessageName() string {
 }
 
 func (*DataRow) index() int {
-	return 20
+	return 28
 }
 
 // MessageName returns the name of the message.
@@ -1809,7 +2523,7 @@ func (*CommandComplete) MessageName() string {
 }
 
 func (*CommandComplete) index() int {
-	return 21
+	return 29
 }
 
 // MessageName returns the name of the message.
@@ -1818,7 +2532,7 @@ func (*EmptyQueryResponse) MessageName() string {
 }
 
 func (*EmptyQueryResponse) index() int {
-	return 22
+	return 30
 }
 
 // MessageName returns the name of the message.
@@ -1827,7 +2541,7 @@ func (*ErrorResponse) MessageName() string {
 }
 
 func (*ErrorResponse) index() int {
-	return 23
+	return 31
 }
 
 // MessageName returns the name of the message.
@@ -1836,7 +2550,25 @@ func (*NoticeResponse) MessageName() string {
 }
 
 func (*NoticeResponse) index() int {
-	return 24
+	return 32
+}
+
+// MessageName returns the name of the message.
+func (*CopyInResponse) MessageName() string {
+	return "CopyInResponse"
+}
+
+func (*CopyInResponse) index() int {
+	return 33
+}
+
+// MessageName returns the name of the message.
+func (*CopyOutResponse) MessageName() string {
+	return "CopyOutResponse"
+}
+
+func (*CopyOutResponse) index() int {
+	return 34
 }
 
 // MessageName returns the name of the message.
@@ -1845,7 +2577,7 @@ func (*CopyBothResponse) MessageName() string {
 }
 
 func (*CopyBothResponse) index() int {
-	return 25
+	return 35
 }
 
 // MessageName returns the name of the message.
@@ -1854,7 +2586,7 @@ func (*CopyData) MessageName() string {
 }
 
 func (*CopyData) index() int {
-	return 26
+	return 36
 }
 
 // MessageName returns the name of the message.
@@ -1863,7 +2595,7 @@ func (*ClientCopyDone) MessageName() string {
 }
 
 func (*ClientCopyDone) index() int {
-	return 27
+	return 37
 }
 
 // MessageName returns the name of the message.
@@ -1872,7 +2604,7 @@ func (*ServerCopyDone) MessageName() string {
 }
 
 func (*ServerCopyDone) index() int {
-	return 28
+	return 38
 }
 
 // MessageName returns the name of the message.
@@ -1881,7 +2613,7 @@ func (*CopyFail) MessageName() string {
 }
 
 func (*CopyFail) index() int {
-	return 29
+	return 39
 }
 
 // MessageName returns the name of the message.
@@ -1890,7 +2622,7 @@ func (*Parse) MessageName() string {
 }
 
 func (*Parse) index() int {
-	return 30
+	return 40
 }
 
 // MessageName returns the name of the message.
@@ -1899,7 +2631,7 @@ func (*Bind) MessageName() string {
 }
 
 func (*Bind) index() int {
-	return 31
+	return 41
 }
 
 // MessageName returns the name of the message.
@@ -1908,7 +2640,7 @@ func (*Describe) MessageName() string {
 }
 
 func (*Describe) index() int {
-	return 32
+	return 42
 }
 
 // MessageName returns the name of the message.
@@ -1917,7 +2649,7 @@ func (*Execute) MessageName() string {
 }
 
 func (*Execute) index() int {
-	return 33
+	return 43
 }
 
 // MessageName returns the name of the message.
@@ -1926,7 +2658,7 @@ func (*Close) MessageName() string {
 }
 
 func (*Close) index() int {
-	return 34
+	return 44
 }
 
 // MessageName returns the name of the message.
@@ -1935,7 +2667,7 @@ func (*Flush) MessageName() string {
 }
 
 func (*Flush) index() int {
-	return 35
+	return 45
 }
 
 // MessageName returns the name of the message.
@@ -1944,7 +2676,79 @@ func (*Sync) MessageName() string {
 }
 
 func (*Sync) index() int {
-	return 36
+	return 46
+}
+
+// MessageName returns the name of the message.
+func (*ParseComplete) MessageName() string {
+	return "ParseComplete"
+}
+
+func (*ParseComplete) index() int {
+	return 47
+}
+
+// MessageName returns the name of the message.
+func (*BindComplete) MessageName() string {
+	return "BindComplete"
+}
+
+func (*BindComplete) index() int {
+	return 48
+}
+
+// MessageName returns the name of the message.
+func (*CloseComplete) MessageName() string {
+	return "CloseComplete"
+}
+
+func (*CloseComplete) index() int {
+	return 49
+}
+
+// MessageName returns the name of the message.
+func (*ParameterDescription) MessageName() string {
+	return "ParameterDescription"
+}
+
+func (*ParameterDescription) index() int {
+	return 50
+}
+
+// MessageName returns the name of the message.
+func (*NoData) MessageName() string {
+	return "NoData"
+}
+
+func (*NoData) index() int {
+	return 51
+}
+
+// MessageName returns the name of the message.
+func (*PortalSuspended) MessageName() string {
+	return "PortalSuspended"
+}
+
+func (*PortalSuspended) index() int {
+	return 52
+}
+
+// MessageName returns the name of the message.
+func (*FunctionCall) MessageName() string {
+	return "FunctionCall"
+}
+
+func (*FunctionCall) index() int {
+	return 53
+}
+
+// MessageName returns the name of the message.
+func (*FunctionCallResponse) MessageName() string {
+	return "FunctionCallResponse"
+}
+
+func (*FunctionCallResponse) index() int {
+	return 54
 }
 
 // MessageName returns the name of the message.
@@ -1953,7 +2757,7 @@ func (*Terminate) MessageName() string {
 }
 
 func (*Terminate) index() int {
-	return 37
+	return 55
 }
 
 // ToJSON returns a message as JSON, as pgoutput decode prints it.
@@ -1977,11 +2781,23 @@ func BuildMessage(message ConnectionMessage) ([]byte, error) {
 		m.write(w)
 	case *EncryptionAccepted:
 		m.write(w)
+	case *GSSEncryptionAccepted:
+		m.write(w)
 	case *EncryptionRefused:
 		m.write(w)
 	case *AuthenticationOk:
 		m.write(w)
+	case *AuthenticationKerberosV5:
+		m.write(w)
 	case *AuthenticationCleartextPassword:
+		m.write(w)
+	case *AuthenticationMD5Password:
+		m.write(w)
+	case *AuthenticationGSS:
+		m.write(w)
+	case *AuthenticationGSSContinue:
+		m.write(w)
+	case *AuthenticationSSPI:
 		m.write(w)
 	case *AuthenticationSASL:
 		m.write(w)
@@ -1990,6 +2806,8 @@ func BuildMessage(message ConnectionMessage) ([]byte, error) {
 	case *AuthenticationSASLFinal:
 		m.write(w)
 	case *PasswordMessage:
+		m.write(w)
+	case *GSSResponse:
 		m.write(w)
 	case *SASLInitialResponse:
 		m.write(w)
@@ -2000,6 +2818,8 @@ func BuildMessage(message ConnectionMessage) ([]byte, error) {
 	case *ParameterStatus:
 		m.write(w)
 	case *BackendKeyData:
+		m.write(w)
+	case *NotificationResponse:
 		m.write(w)
 	case *ReadyForQuery:
 		m.write(w)
@@ -2016,6 +2836,10 @@ func BuildMessage(message ConnectionMessage) ([]byte, error) {
 	case *ErrorResponse:
 		m.write(w)
 	case *NoticeResponse:
+		m.write(w)
+	case *CopyInResponse:
+		m.write(w)
+	case *CopyOutResponse:
 		m.write(w)
 	case *CopyBothResponse:
 		m.write(w)
@@ -2040,6 +2864,22 @@ func BuildMessage(message ConnectionMessage) ([]byte, error) {
 	case *Flush:
 		m.write(w)
 	case *Sync:
+		m.write(w)
+	case *ParseComplete:
+		m.write(w)
+	case *BindComplete:
+		m.write(w)
+	case *CloseComplete:
+		m.write(w)
+	case *ParameterDescription:
+		m.write(w)
+	case *NoData:
+		m.write(w)
+	case *PortalSuspended:
+		m.write(w)
+	case *FunctionCall:
+		m.write(w)
+	case *FunctionCallResponse:
 		m.write(w)
 	case *Terminate:
 		m.write(w)
@@ -2071,35 +2911,50 @@ const StateAuthentication State = 2
 // StatePassword: The server has asked for a password.
 const StatePassword State = 3
 
+// StateGss: The server has asked for GSSAPI or SSPI data, or has sent its last.
+const StateGss State = 4
+
 // StateSasl: The server has named SASL mechanisms.
-const StateSasl State = 4
+const StateSasl State = 5
 
 // StateSaslResponse: The server has sent a SASL challenge.
-const StateSaslResponse State = 5
+const StateSaslResponse State = 6
 
 // StateStarting: The client is authenticated; the server reports its settings.
-const StateStarting State = 6
+const StateStarting State = 7
 
-// StateIdle: The server waits for a command.
-const StateIdle State = 7
+// StateIdle: The server waits for a command, or answers commands that the client has sent without
+// waiting (a pipeline).
+const StateIdle State = 8
 
-// StateQuery: The server answers a simple query.
-const StateQuery State = 8
+// StateQuery: The last command of the client is a simple query or a function call; the server
+// answers it, or earlier ones.
+const StateQuery State = 9
 
-// StateExtended: The server answers messages of the extended query protocol, up to a Sync.
-const StateExtended State = 9
+// StateExtended: The client has sent messages of the extended query protocol; the server answers
+// them. A Sync leaves the state as it is, and the ReadyForQuery that answers it ends it.
+const StateExtended State = 10
+
+// StateCopyIn: The client sends the data of a COPY FROM STDIN.
+const StateCopyIn State = 11
+
+// StateCopyOut: The server sends the data of a COPY TO STDOUT. After further commands of the client
+// the state is that of these, which permits the rest of the data.
+const StateCopyOut State = 12
 
 // StateCopyBoth: Both send CopyData.
-const StateCopyBoth State = 10
+const StateCopyBoth State = 13
 
-// StateCopyClientDone: The client has ended its side of the copy.
-const StateCopyClientDone State = 11
+// StateCopyClientDone: The client has ended its side of the copy; the server ends the command, and
+// may answer others of the same query or pipeline.
+const StateCopyClientDone State = 14
 
-// StateCopyServerDone: The server has ended its side of the copy.
-const StateCopyServerDone State = 12
+// StateCopyServerDone: The server has ended its side of the copy; it ends the command, and may
+// answer others of the same query or pipeline.
+const StateCopyServerDone State = 15
 
-// StateClosed: The client has said goodbye.
-const StateClosed State = 13
+// StateClosed: The client has said goodbye; what the server was still sending is read by nobody.
+const StateClosed State = 16
 
 // States are the names of the states.
 var States = []string{
@@ -2107,12 +2962,15 @@ var States = []string{
 	"encryption",
 	"authentication",
 	"password",
+	"gss",
 	"sasl",
 	"sasl_response",
 	"starting",
 	"idle",
 	"query",
 	"extended",
+	"copy_in",
+	"copy_out",
 	"copy_both",
 	"copy_client_done",
 	"copy_server_done",
@@ -2122,35 +2980,41 @@ var States = []string{
 // The messages that each sender can send in a state, each with the state that follows.
 var following = [2][][][2]int{
 	{
-		{{23, 0}},
-		{{4, 0}, {5, 0}, {23, 1}},
-		{{6, 6}, {7, 3}, {8, 4}, {9, 5}, {10, 2}, {14, 2}, {23, 2}, {24, 2}},
-		{{23, 3}},
-		{{23, 4}},
-		{{23, 5}},
-		{{15, 6}, {16, 6}, {17, 7}, {23, 6}, {24, 6}},
-		{{15, 7}, {23, 7}, {24, 7}},
-		{{15, 8}, {17, 7}, {19, 8}, {20, 8}, {21, 8}, {22, 8}, {23, 8}, {24, 8}, {25, 10}},
-		{{15, 9}, {17, 7}, {19, 9}, {20, 9}, {21, 9}, {22, 9}, {23, 9}, {24, 9}},
-		{{15, 10}, {17, 7}, {21, 10}, {23, 10}, {24, 10}, {26, 10}, {28, 12}},
-		{{15, 11}, {17, 7}, {21, 11}, {23, 11}, {24, 11}, {26, 11}, {28, 12}},
-		{{15, 12}, {17, 7}, {21, 12}, {23, 12}, {24, 12}, {26, 12}},
+		{{31, 0}},
+		{{4, 0}, {5, 0}, {6, 0}, {31, 1}},
+		{{7, 7}, {8, 2}, {9, 3}, {10, 3}, {11, 4}, {12, 4}, {13, 4}, {14, 5}, {15, 6}, {16, 2}, {21, 2}, {31, 2}, {32, 2}},
+		{{31, 3}},
+		{{7, 7}, {8, 4}, {9, 3}, {10, 3}, {11, 4}, {12, 4}, {13, 4}, {14, 5}, {31, 4}, {32, 4}},
+		{{31, 5}},
+		{{31, 6}},
+		{{22, 7}, {23, 7}, {24, 7}, {25, 8}, {31, 7}, {32, 7}},
+		{{22, 8}, {24, 8}, {25, 8}, {27, 8}, {28, 8}, {29, 8}, {30, 8}, {31, 8}, {32, 8}, {33, 11}, {34, 12}, {35, 13}, {47, 8}, {48, 8}, {49, 8}, {50, 8}, {51, 8}, {52, 8}, {54, 8}},
+		{{22, 9}, {24, 9}, {25, 8}, {27, 9}, {28, 9}, {29, 9}, {30, 9}, {31, 9}, {32, 9}, {33, 11}, {34, 12}, {35, 13}, {36, 9}, {38, 15}, {47, 9}, {48, 9}, {49, 9}, {50, 9}, {51, 9}, {52, 9}, {54, 9}},
+		{{22, 10}, {24, 10}, {25, 8}, {27, 10}, {28, 10}, {29, 10}, {30, 10}, {31, 10}, {32, 10}, {33, 11}, {34, 12}, {36, 10}, {38, 15}, {47, 10}, {48, 10}, {49, 10}, {50, 10}, {51, 10}, {52, 10}, {54, 10}},
+		{{22, 11}, {24, 11}, {25, 8}, {27, 11}, {28, 11}, {29, 11}, {30, 11}, {31, 11}, {32, 11}, {33, 11}, {34, 12}, {36, 11}, {47, 11}, {48, 11}, {49, 11}, {50, 11}, {51, 11}, {52, 11}, {54, 11}},
+		{{22, 12}, {24, 12}, {25, 8}, {31, 12}, {32, 12}, {36, 12}, {38, 15}},
+		{{22, 13}, {24, 13}, {25, 8}, {29, 13}, {31, 13}, {32, 13}, {36, 13}, {38, 15}},
+		{{22, 14}, {24, 14}, {25, 8}, {27, 14}, {28, 14}, {29, 14}, {30, 14}, {31, 14}, {32, 14}, {33, 11}, {34, 12}, {36, 14}, {38, 15}, {47, 14}, {48, 14}, {49, 14}, {50, 14}, {51, 14}, {52, 14}, {54, 14}},
+		{{22, 15}, {24, 15}, {25, 8}, {27, 15}, {28, 15}, {29, 15}, {30, 15}, {31, 15}, {32, 15}, {33, 11}, {34, 12}, {36, 15}, {47, 15}, {48, 15}, {49, 15}, {50, 15}, {51, 15}, {52, 15}, {54, 15}},
 		{},
 	},
 	{
-		{{0, 2}, {1, 1}, {2, 1}, {3, 13}},
+		{{0, 2}, {1, 1}, {2, 1}, {3, 16}},
 		{},
 		{},
-		{{11, 2}},
-		{{12, 2}},
-		{{13, 2}},
+		{{17, 2}},
+		{{18, 2}},
+		{{19, 2}},
+		{{20, 2}},
 		{},
-		{{18, 8}, {26, 7}, {27, 7}, {29, 7}, {30, 9}, {31, 9}, {32, 9}, {33, 9}, {34, 9}, {35, 7}, {36, 9}, {37, 13}},
-		{},
-		{{30, 9}, {31, 9}, {32, 9}, {33, 9}, {34, 9}, {35, 9}, {36, 9}, {37, 13}},
-		{{26, 10}, {27, 11}, {29, 11}, {37, 13}},
-		{{26, 11}, {27, 11}, {37, 13}},
-		{{26, 12}, {27, 11}, {29, 11}, {37, 13}},
+		{{26, 9}, {36, 8}, {37, 8}, {39, 8}, {40, 10}, {41, 10}, {42, 10}, {43, 10}, {44, 10}, {45, 8}, {46, 8}, {53, 9}, {55, 16}},
+		{{26, 9}, {36, 9}, {37, 9}, {39, 9}, {40, 10}, {41, 10}, {42, 10}, {43, 10}, {44, 10}, {45, 9}, {46, 9}, {53, 9}, {55, 16}},
+		{{26, 9}, {36, 10}, {37, 10}, {39, 10}, {40, 10}, {41, 10}, {42, 10}, {43, 10}, {44, 10}, {45, 10}, {46, 10}, {53, 9}, {55, 16}},
+		{{36, 11}, {37, 14}, {39, 14}, {45, 11}, {46, 11}, {55, 16}},
+		{{26, 9}, {36, 12}, {40, 10}, {41, 10}, {42, 10}, {43, 10}, {44, 10}, {45, 12}, {46, 12}, {53, 9}, {55, 16}},
+		{{36, 13}, {37, 14}, {39, 14}, {55, 16}},
+		{{26, 9}, {36, 14}, {37, 14}, {40, 10}, {41, 10}, {42, 10}, {43, 10}, {44, 10}, {45, 14}, {46, 14}, {53, 9}, {55, 16}},
+		{{26, 9}, {36, 15}, {37, 14}, {39, 14}, {40, 10}, {41, 10}, {42, 10}, {43, 10}, {44, 10}, {45, 15}, {46, 15}, {53, 9}, {55, 16}},
 		{},
 	},
 }
@@ -2162,18 +3026,26 @@ var begins = [][2]string{
 	{"", "\x04\xd2\x16\x30"},
 	{"", "\x04\xd2\x16\x2e"},
 	{"S", ""},
+	{"G", ""},
 	{"N", ""},
 	{"R", "\x00\x00\x00\x00"},
+	{"R", "\x00\x00\x00\x02"},
 	{"R", "\x00\x00\x00\x03"},
+	{"R", "\x00\x00\x00\x05"},
+	{"R", "\x00\x00\x00\x07"},
+	{"R", "\x00\x00\x00\x08"},
+	{"R", "\x00\x00\x00\x09"},
 	{"R", "\x00\x00\x00\x0a"},
 	{"R", "\x00\x00\x00\x0b"},
 	{"R", "\x00\x00\x00\x0c"},
 	{"p", ""},
 	{"p", ""},
 	{"p", ""},
+	{"p", ""},
 	{"v", ""},
 	{"S", ""},
 	{"K", ""},
+	{"A", ""},
 	{"Z", ""},
 	{"Q", ""},
 	{"T", ""},
@@ -2182,6 +3054,8 @@ var begins = [][2]string{
 	{"I", ""},
 	{"E", ""},
 	{"N", ""},
+	{"G", ""},
+	{"H", ""},
 	{"W", ""},
 	{"d", ""},
 	{"c", ""},
@@ -2194,6 +3068,14 @@ var begins = [][2]string{
 	{"C", ""},
 	{"H", ""},
 	{"S", ""},
+	{"1", ""},
+	{"2", ""},
+	{"3", ""},
+	{"t", ""},
+	{"n", ""},
+	{"s", ""},
+	{"F", ""},
+	{"V", ""},
 	{"X", ""},
 }
 
@@ -2239,166 +3121,256 @@ func ParseMessage(data []byte, sender Sender, state State) (ConnectionMessage, e
 		m.read(r)
 		message = m
 	case 5:
+		r.Begin("GSSEncryptionAccepted")
+		m := new(GSSEncryptionAccepted)
+		m.read(r)
+		message = m
+	case 6:
 		r.Begin("EncryptionRefused")
 		m := new(EncryptionRefused)
 		m.read(r)
 		message = m
-	case 6:
+	case 7:
 		r.Begin("AuthenticationOk")
 		m := new(AuthenticationOk)
 		m.read(r)
 		message = m
-	case 7:
+	case 8:
+		r.Begin("AuthenticationKerberosV5")
+		m := new(AuthenticationKerberosV5)
+		m.read(r)
+		message = m
+	case 9:
 		r.Begin("AuthenticationCleartextPassword")
 		m := new(AuthenticationCleartextPassword)
 		m.read(r)
 		message = m
-	case 8:
+	case 10:
+		r.Begin("AuthenticationMD5Password")
+		m := new(AuthenticationMD5Password)
+		m.read(r)
+		message = m
+	case 11:
+		r.Begin("AuthenticationGSS")
+		m := new(AuthenticationGSS)
+		m.read(r)
+		message = m
+	case 12:
+		r.Begin("AuthenticationGSSContinue")
+		m := new(AuthenticationGSSContinue)
+		m.read(r)
+		message = m
+	case 13:
+		r.Begin("AuthenticationSSPI")
+		m := new(AuthenticationSSPI)
+		m.read(r)
+		message = m
+	case 14:
 		r.Begin("AuthenticationSASL")
 		m := new(AuthenticationSASL)
 		m.read(r)
 		message = m
-	case 9:
+	case 15:
 		r.Begin("AuthenticationSASLContinue")
 		m := new(AuthenticationSASLContinue)
 		m.read(r)
 		message = m
-	case 10:
+	case 16:
 		r.Begin("AuthenticationSASLFinal")
 		m := new(AuthenticationSASLFinal)
 		m.read(r)
 		message = m
-	case 11:
+	case 17:
 		r.Begin("PasswordMessage")
 		m := new(PasswordMessage)
 		m.read(r)
 		message = m
-	case 12:
+	case 18:
+		r.Begin("GSSResponse")
+		m := new(GSSResponse)
+		m.read(r)
+		message = m
+	case 19:
 		r.Begin("SASLInitialResponse")
 		m := new(SASLInitialResponse)
 		m.read(r)
 		message = m
-	case 13:
+	case 20:
 		r.Begin("SASLResponse")
 		m := new(SASLResponse)
 		m.read(r)
 		message = m
-	case 14:
+	case 21:
 		r.Begin("NegotiateProtocolVersion")
 		m := new(NegotiateProtocolVersion)
 		m.read(r)
 		message = m
-	case 15:
+	case 22:
 		r.Begin("ParameterStatus")
 		m := new(ParameterStatus)
 		m.read(r)
 		message = m
-	case 16:
+	case 23:
 		r.Begin("BackendKeyData")
 		m := new(BackendKeyData)
 		m.read(r)
 		message = m
-	case 17:
+	case 24:
+		r.Begin("NotificationResponse")
+		m := new(NotificationResponse)
+		m.read(r)
+		message = m
+	case 25:
 		r.Begin("ReadyForQuery")
 		m := new(ReadyForQuery)
 		m.read(r)
 		message = m
-	case 18:
+	case 26:
 		r.Begin("Query")
 		m := new(Query)
 		m.read(r)
 		message = m
-	case 19:
+	case 27:
 		r.Begin("RowDescription")
 		m := new(RowDescription)
 		m.read(r)
 		message = m
-	case 20:
+	case 28:
 		r.Begin("DataRow")
 		m := new(DataRow)
 		m.read(r)
 		message = m
-	case 21:
+	case 29:
 		r.Begin("CommandComplete")
 		m := new(CommandComplete)
 		m.read(r)
 		message = m
-	case 22:
+	case 30:
 		r.Begin("EmptyQueryResponse")
 		m := new(EmptyQueryResponse)
 		m.read(r)
 		message = m
-	case 23:
+	case 31:
 		r.Begin("ErrorResponse")
 		m := new(ErrorResponse)
 		m.read(r)
 		message = m
-	case 24:
+	case 32:
 		r.Begin("NoticeResponse")
 		m := new(NoticeResponse)
 		m.read(r)
 		message = m
-	case 25:
+	case 33:
+		r.Begin("CopyInResponse")
+		m := new(CopyInResponse)
+		m.read(r)
+		message = m
+	case 34:
+		r.Begin("CopyOutResponse")
+		m := new(CopyOutResponse)
+		m.read(r)
+		message = m
+	case 35:
 		r.Begin("CopyBothResponse")
 		m := new(CopyBothResponse)
 		m.read(r)
 		message = m
-	case 26:
+	case 36:
 		r.Begin("CopyData")
 		m := new(CopyData)
 		m.read(r)
 		message = m
-	case 27:
+	case 37:
 		r.Begin("ClientCopyDone")
 		m := new(ClientCopyDone)
 		m.read(r)
 		message = m
-	case 28:
+	case 38:
 		r.Begin("ServerCopyDone")
 		m := new(ServerCopyDone)
 		m.read(r)
 		message = m
-	case 29:
+	case 39:
 		r.Begin("CopyFail")
 		m := new(CopyFail)
 		m.read(r)
 		message = m
-	case 30:
+	case 40:
 		r.Begin("Parse")
 		m := new(Parse)
 		m.read(r)
 		message = m
-	case 31:
+	case 41:
 		r.Begin("Bind")
 		m := new(Bind)
 		m.read(r)
 		message = m
-	case 32:
+	case 42:
 		r.Begin("Describe")
 		m := new(Describe)
 		m.read(r)
 		message = m
-	case 33:
+	case 43:
 		r.Begin("Execute")
 		m := new(Execute)
 		m.read(r)
 		message = m
-	case 34:
+	case 44:
 		r.Begin("Close")
 		m := new(Close)
 		m.read(r)
 		message = m
-	case 35:
+	case 45:
 		r.Begin("Flush")
 		m := new(Flush)
 		m.read(r)
 		message = m
-	case 36:
+	case 46:
 		r.Begin("Sync")
 		m := new(Sync)
 		m.read(r)
 		message = m
-	case 37:
+	case 47:
+		r.Begin("ParseComplete")
+		m := new(ParseComplete)
+		m.read(r)
+		message = m
+	case 48:
+		r.Begin("BindComplete")
+		m := new(BindComplete)
+		m.read(r)
+		message = m
+	case 49:
+		r.Begin("CloseComplete")
+		m := new(CloseComplete)
+		m.read(r)
+		message = m
+	case 50:
+		r.Begin("ParameterDescription")
+		m := new(ParameterDescription)
+		m.read(r)
+		message = m
+	case 51:
+		r.Begin("NoData")
+		m := new(NoData)
+		m.read(r)
+		message = m
+	case 52:
+		r.Begin("PortalSuspended")
+		m := new(PortalSuspended)
+		m.read(r)
+		message = m
+	case 53:
+		r.Begin("FunctionCall")
+		m := new(FunctionCall)
+		m.read(r)
+		message = m
+	case 54:
+		r.Begin("FunctionCallResponse")
+		m := new(FunctionCallResponse)
+		m.read(r)
+		message = m
+	case 55:
 		r.Begin("Terminate")
 		m := new(Terminate)
 		m.read(r)

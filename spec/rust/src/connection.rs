@@ -232,7 +232,7 @@ impl rt::ToJson<Layout> for GSSENCRequest {
 pub struct CancelRequest<'a> {
     /// Process ID of the backend.
     pub process_id: u32,
-    /// Its secret key.
+    /// Its secret key, as long as in BackendKeyData.
     pub secret_key: &'a [u8],
 }
 
@@ -286,6 +286,31 @@ impl EncryptionAccepted {
 }
 
 impl rt::ToJson<Layout> for EncryptionAccepted {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.close('}');
+    }
+}
+
+/// The client may begin to establish a GSSAPI context.
+///
+/// PostgreSQL 12 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GSSEncryptionAccepted;
+
+impl GSSEncryptionAccepted {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"G")?;
+        Ok(Self)
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"G")?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for GSSEncryptionAccepted {
     fn json(&self, json: &mut rt::Json<'_, Layout>) {
         json.open('{');
         json.close('}');
@@ -347,6 +372,36 @@ impl rt::ToJson<Layout> for AuthenticationOk {
     }
 }
 
+/// Asks for Kerberos V5 authentication; no supported server does.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthenticationKerberosV5;
+
+impl AuthenticationKerberosV5 {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"R")?;
+        r.length::<u32>("length")?;
+        r.constant("request", &[0, 0, 0, 2])?;
+        Ok(Self)
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"R")?;
+        w.number::<u32>(0)?;
+        w.bytes(&[0, 0, 0, 2])?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for AuthenticationKerberosV5 {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.close('}');
+    }
+}
+
 /// Asks for a password as it is.
 ///
 /// PostgreSQL 10 and newer, sent by the server.
@@ -371,6 +426,138 @@ impl AuthenticationCleartextPassword {
 }
 
 impl rt::ToJson<Layout> for AuthenticationCleartextPassword {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.close('}');
+    }
+}
+
+/// Asks for a password that is hashed with MD5.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthenticationMD5Password {
+    /// Bytes to hash with the MD5 of password and user name.
+    pub salt: [u8; 4],
+}
+
+impl AuthenticationMD5Password {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"R")?;
+        r.length::<u32>("length")?;
+        r.constant("request", &[0, 0, 0, 5])?;
+        let salt = r.block::<4>("salt")?;
+        Ok(Self { salt })
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"R")?;
+        w.number::<u32>(0)?;
+        w.bytes(&[0, 0, 0, 5])?;
+        w.bytes(&self.salt)?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for AuthenticationMD5Password {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.field("salt", &self.salt);
+        json.close('}');
+    }
+}
+
+/// Asks for GSSAPI authentication.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthenticationGSS;
+
+impl AuthenticationGSS {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"R")?;
+        r.length::<u32>("length")?;
+        r.constant("request", &[0, 0, 0, 7])?;
+        Ok(Self)
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"R")?;
+        w.number::<u32>(0)?;
+        w.bytes(&[0, 0, 0, 7])?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for AuthenticationGSS {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.close('}');
+    }
+}
+
+/// Data of GSSAPI or SSPI; the client answers unless its context is complete.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthenticationGSSContinue<'a> {
+    /// The data.
+    pub data: &'a [u8],
+}
+
+impl<'a> AuthenticationGSSContinue<'a> {
+    fn read(r: &mut rt::Reader<'a>) -> rt::Result<Self> {
+        r.constant("tag", b"R")?;
+        r.length::<u32>("length")?;
+        r.constant("request", &[0, 0, 0, 8])?;
+        let data = r.rest()?;
+        Ok(Self { data })
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"R")?;
+        w.number::<u32>(0)?;
+        w.bytes(&[0, 0, 0, 8])?;
+        w.bytes(self.data)?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for AuthenticationGSSContinue<'_> {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.field("data", &self.data);
+        json.close('}');
+    }
+}
+
+/// Asks for SSPI authentication.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthenticationSSPI;
+
+impl AuthenticationSSPI {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"R")?;
+        r.length::<u32>("length")?;
+        r.constant("request", &[0, 0, 0, 9])?;
+        Ok(Self)
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"R")?;
+        w.number::<u32>(0)?;
+        w.bytes(&[0, 0, 0, 9])?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for AuthenticationSSPI {
     fn json(&self, json: &mut rt::Json<'_, Layout>) {
         json.open('{');
         json.close('}');
@@ -520,6 +707,40 @@ impl rt::ToJson<Layout> for PasswordMessage<'_> {
     fn json(&self, json: &mut rt::Json<'_, Layout>) {
         json.open('{');
         json.field("password", &self.password);
+        json.close('}');
+    }
+}
+
+/// Data of GSSAPI or SSPI for the server.
+///
+/// PostgreSQL 10 and newer, sent by the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GSSResponse<'a> {
+    /// The data.
+    pub data: &'a [u8],
+}
+
+impl<'a> GSSResponse<'a> {
+    fn read(r: &mut rt::Reader<'a>) -> rt::Result<Self> {
+        r.constant("tag", b"p")?;
+        r.length::<u32>("length")?;
+        let data = r.rest()?;
+        Ok(Self { data })
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"p")?;
+        w.number::<u32>(0)?;
+        w.bytes(self.data)?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for GSSResponse<'_> {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.field("data", &self.data);
         json.close('}');
     }
 }
@@ -725,6 +946,54 @@ impl rt::ToJson<Layout> for BackendKeyData<'_> {
         json.open('{');
         json.field("process_id", &self.process_id);
         json.field("secret_key", &self.secret_key);
+        json.close('}');
+    }
+}
+
+/// A notification of a channel to which the session listens.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotificationResponse<'a> {
+    /// Process ID of the backend that has notified.
+    pub process_id: u32,
+    /// Name of the channel.
+    pub channel: rt::Text<'a>,
+    /// What the notification carries, empty for nothing.
+    pub payload: rt::Text<'a>,
+}
+
+impl<'a> NotificationResponse<'a> {
+    fn read(r: &mut rt::Reader<'a>) -> rt::Result<Self> {
+        r.constant("tag", b"A")?;
+        r.length::<u32>("length")?;
+        let process_id = r.number::<u32>("process_id")?;
+        let channel = r.text("channel")?;
+        let payload = r.text("payload")?;
+        Ok(Self {
+            process_id,
+            channel,
+            payload,
+        })
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"A")?;
+        w.number::<u32>(0)?;
+        w.number(self.process_id)?;
+        w.text("channel", &self.channel)?;
+        w.text("payload", &self.payload)?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for NotificationResponse<'_> {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.field("process_id", &self.process_id);
+        json.field("channel", &self.channel);
+        json.field("payload", &self.payload);
         json.close('}');
     }
 }
@@ -1110,6 +1379,118 @@ impl rt::ToJson<Layout> for NoticeResponse<'_> {
     }
 }
 
+/// The server is ready for the data of a COPY FROM STDIN.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyInResponse {
+    /// Format of the copy.
+    pub format: u8,
+    /// Format of each column.
+    pub column_formats: Vec<u16>,
+}
+
+/// The values of `CopyInResponse::format`.
+pub mod copy_in_response_format {
+    /// Text.
+    pub const TEXT: u8 = 0;
+    /// Binary.
+    pub const BINARY: u8 = 1;
+}
+
+impl CopyInResponse {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"G")?;
+        r.length::<u32>("length")?;
+        let format = r.one_of::<u8>("format", &[0, 1])?;
+        let column_count = r.number::<u16>("column_count")?;
+        let column_formats = r.items("column_formats", column_count as usize, |r| {
+            r.one_of::<u16>("", &[0, 1])
+        })?;
+        Ok(Self {
+            format,
+            column_formats,
+        })
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"G")?;
+        w.number::<u32>(0)?;
+        w.one_of("format", self.format, &[0, 1])?;
+        w.size::<u16>("column_count", self.column_formats.len())?;
+        for (index, item) in self.column_formats.iter().enumerate() {
+            rt::item("column_formats", index, w.one_of("", *item, &[0, 1]))?;
+        }
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for CopyInResponse {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.field("format", &self.format);
+        json.field("column_formats", &self.column_formats);
+        json.close('}');
+    }
+}
+
+/// The data of a COPY TO STDOUT follow.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyOutResponse {
+    /// Format of the copy.
+    pub format: u8,
+    /// Format of each column.
+    pub column_formats: Vec<u16>,
+}
+
+/// The values of `CopyOutResponse::format`.
+pub mod copy_out_response_format {
+    /// Text.
+    pub const TEXT: u8 = 0;
+    /// Binary.
+    pub const BINARY: u8 = 1;
+}
+
+impl CopyOutResponse {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"H")?;
+        r.length::<u32>("length")?;
+        let format = r.one_of::<u8>("format", &[0, 1])?;
+        let column_count = r.number::<u16>("column_count")?;
+        let column_formats = r.items("column_formats", column_count as usize, |r| {
+            r.one_of::<u16>("", &[0, 1])
+        })?;
+        Ok(Self {
+            format,
+            column_formats,
+        })
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"H")?;
+        w.number::<u32>(0)?;
+        w.one_of("format", self.format, &[0, 1])?;
+        w.size::<u16>("column_count", self.column_formats.len())?;
+        for (index, item) in self.column_formats.iter().enumerate() {
+            rt::item("column_formats", index, w.one_of("", *item, &[0, 1]))?;
+        }
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for CopyOutResponse {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.field("format", &self.format);
+        json.field("column_formats", &self.column_formats);
+        json.close('}');
+    }
+}
+
 /// The stream begins: both may send CopyData.
 ///
 /// PostgreSQL 10 and newer, sent by the server.
@@ -1166,12 +1547,12 @@ impl rt::ToJson<Layout> for CopyBothResponse {
     }
 }
 
-/// A piece of a copy; in replication one frame of the envelope.
+/// A piece of a copy: in replication one frame of the envelope, of a COPY TO one row.
 ///
 /// PostgreSQL 10 and newer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyData<'a> {
-    /// The frame, to the end.
+    /// The frame or the row, to the end.
     pub data: &'a [u8],
 }
 
@@ -1623,6 +2004,304 @@ impl rt::ToJson<Layout> for Sync {
     }
 }
 
+/// A statement has been prepared.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseComplete;
+
+impl ParseComplete {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"1")?;
+        r.length::<u32>("length")?;
+        Ok(Self)
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"1")?;
+        w.number::<u32>(0)?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for ParseComplete {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.close('}');
+    }
+}
+
+/// A portal has been created.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BindComplete;
+
+impl BindComplete {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"2")?;
+        r.length::<u32>("length")?;
+        Ok(Self)
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"2")?;
+        w.number::<u32>(0)?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for BindComplete {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.close('}');
+    }
+}
+
+/// A statement or a portal has been closed, or did not exist.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CloseComplete;
+
+impl CloseComplete {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"3")?;
+        r.length::<u32>("length")?;
+        Ok(Self)
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"3")?;
+        w.number::<u32>(0)?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for CloseComplete {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.close('}');
+    }
+}
+
+/// Describes the parameters of a statement.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterDescription {
+    /// Types of the parameters.
+    pub types: Vec<u32>,
+}
+
+impl ParameterDescription {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"t")?;
+        r.length::<u32>("length")?;
+        let type_count = r.number::<u16>("type_count")?;
+        let types = r.items("types", type_count as usize, |r| r.number::<u32>(""))?;
+        Ok(Self { types })
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"t")?;
+        w.number::<u32>(0)?;
+        w.size::<u16>("type_count", self.types.len())?;
+        for (index, item) in self.types.iter().enumerate() {
+            rt::item("types", index, w.number(*item))?;
+        }
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for ParameterDescription {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.field("types", &self.types);
+        json.close('}');
+    }
+}
+
+/// The statement or the portal returns no rows.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoData;
+
+impl NoData {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"n")?;
+        r.length::<u32>("length")?;
+        Ok(Self)
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"n")?;
+        w.number::<u32>(0)?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for NoData {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.close('}');
+    }
+}
+
+/// An Execute has returned as many rows as it asked for; the portal may have more.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortalSuspended;
+
+impl PortalSuspended {
+    fn read(r: &mut rt::Reader<'_>) -> rt::Result<Self> {
+        r.constant("tag", b"s")?;
+        r.length::<u32>("length")?;
+        Ok(Self)
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"s")?;
+        w.number::<u32>(0)?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for PortalSuspended {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.close('}');
+    }
+}
+
+/// Calls a function by its OID.
+///
+/// PostgreSQL 10 and newer, sent by the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCall<'a> {
+    /// OID of the function.
+    pub function_oid: u32,
+    /// Formats of the arguments.
+    pub formats: Vec<u16>,
+    /// The arguments.
+    pub arguments: Vec<Option<&'a [u8]>>,
+    /// Format of the result.
+    pub result_format: u16,
+}
+
+/// The values of `FunctionCall::result_format`.
+pub mod function_call_result_format {
+    /// Text.
+    pub const TEXT: u16 = 0;
+    /// Binary.
+    pub const BINARY: u16 = 1;
+}
+
+impl<'a> FunctionCall<'a> {
+    fn read(r: &mut rt::Reader<'a>) -> rt::Result<Self> {
+        r.constant("tag", b"F")?;
+        r.length::<u32>("length")?;
+        let function_oid = r.number::<u32>("function_oid")?;
+        let format_count = r.number::<u16>("format_count")?;
+        let formats = r.items("formats", format_count as usize, |r| {
+            r.one_of::<u16>("", &[0, 1])
+        })?;
+        let argument_count = r.number::<u16>("argument_count")?;
+        let arguments = r.items("arguments", argument_count as usize, read_function_call_arguments)?;
+        let result_format = r.one_of::<u16>("result_format", &[0, 1])?;
+        Ok(Self {
+            function_oid,
+            formats,
+            arguments,
+            result_format,
+        })
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"F")?;
+        w.number::<u32>(0)?;
+        w.number(self.function_oid)?;
+        w.size::<u16>("format_count", self.formats.len())?;
+        for (index, item) in self.formats.iter().enumerate() {
+            rt::item("formats", index, w.one_of("", *item, &[0, 1]))?;
+        }
+        w.size::<u16>("argument_count", self.arguments.len())?;
+        for (index, item) in self.arguments.iter().enumerate() {
+            rt::item("arguments", index, write_function_call_arguments(item, w))?;
+        }
+        w.one_of("result_format", self.result_format, &[0, 1])?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for FunctionCall<'_> {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.field("function_oid", &self.function_oid);
+        json.field("formats", &self.formats);
+        json.field("arguments", &self.arguments);
+        json.field("result_format", &self.result_format);
+        json.close('}');
+    }
+}
+
+fn read_function_call_arguments<'a>(r: &mut rt::Reader<'a>) -> rt::Result<Option<&'a [u8]>> {
+    let argument_length = r.number::<i32>("argument_length")?;
+    let argument = r.nullable("argument", i64::from(argument_length), -1)?;
+    Ok(argument)
+}
+
+fn write_function_call_arguments(value: &Option<&'_ [u8]>, w: &mut rt::Writer) -> rt::Result<()> {
+    w.nullable_size::<i32>("argument_length", value.map(<[u8]>::len), -1)?;
+    w.nullable(*value)?;
+    Ok(())
+}
+
+/// The result of a function call.
+///
+/// PostgreSQL 10 and newer, sent by the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCallResponse<'a> {
+    /// The result in the format that was asked for.
+    pub result: Option<&'a [u8]>,
+}
+
+impl<'a> FunctionCallResponse<'a> {
+    fn read(r: &mut rt::Reader<'a>) -> rt::Result<Self> {
+        r.constant("tag", b"V")?;
+        r.length::<u32>("length")?;
+        let result_length = r.number::<i32>("result_length")?;
+        let result = r.nullable("result", i64::from(result_length), -1)?;
+        Ok(Self { result })
+    }
+
+    fn write(&self, w: &mut rt::Writer) -> rt::Result<()> {
+        w.bytes(b"V")?;
+        w.number::<u32>(0)?;
+        w.nullable_size::<i32>("result_length", self.result.map(<[u8]>::len), -1)?;
+        w.nullable(self.result)?;
+        w.close::<u32>(1)?;
+        Ok(())
+    }
+}
+
+impl rt::ToJson<Layout> for FunctionCallResponse<'_> {
+    fn json(&self, json: &mut rt::Json<'_, Layout>) {
+        json.open('{');
+        json.field("result", &self.result);
+        json.close('}');
+    }
+}
+
 /// The client ends the connection.
 ///
 /// PostgreSQL 10 and newer, sent by the client.
@@ -1664,12 +2343,24 @@ pub enum ConnectionMessage<'a> {
     CancelRequest(CancelRequest<'a>),
     /// The client may begin its TLS handshake.
     EncryptionAccepted(EncryptionAccepted),
+    /// The client may begin to establish a GSSAPI context.
+    GSSEncryptionAccepted(GSSEncryptionAccepted),
     /// The server continues without encryption.
     EncryptionRefused(EncryptionRefused),
     /// The client has been authenticated.
     AuthenticationOk(AuthenticationOk),
+    /// Asks for Kerberos V5 authentication; no supported server does.
+    AuthenticationKerberosV5(AuthenticationKerberosV5),
     /// Asks for a password as it is.
     AuthenticationCleartextPassword(AuthenticationCleartextPassword),
+    /// Asks for a password that is hashed with MD5.
+    AuthenticationMD5Password(AuthenticationMD5Password),
+    /// Asks for GSSAPI authentication.
+    AuthenticationGSS(AuthenticationGSS),
+    /// Data of GSSAPI or SSPI; the client answers unless its context is complete.
+    AuthenticationGSSContinue(AuthenticationGSSContinue<'a>),
+    /// Asks for SSPI authentication.
+    AuthenticationSSPI(AuthenticationSSPI),
     /// Asks for SASL authentication.
     AuthenticationSASL(AuthenticationSASL<'a>),
     /// A challenge of the SASL mechanism.
@@ -1678,6 +2369,8 @@ pub enum ConnectionMessage<'a> {
     AuthenticationSASLFinal(AuthenticationSASLFinal<'a>),
     /// The password that was asked for.
     PasswordMessage(PasswordMessage<'a>),
+    /// Data of GSSAPI or SSPI for the server.
+    GSSResponse(GSSResponse<'a>),
     /// Chooses a SASL mechanism.
     SASLInitialResponse(SASLInitialResponse<'a>),
     /// Answers a challenge of the SASL mechanism.
@@ -1688,6 +2381,8 @@ pub enum ConnectionMessage<'a> {
     ParameterStatus(ParameterStatus<'a>),
     /// The key that a CancelRequest must have.
     BackendKeyData(BackendKeyData<'a>),
+    /// A notification of a channel to which the session listens.
+    NotificationResponse(NotificationResponse<'a>),
     /// The server waits for a command.
     ReadyForQuery(ReadyForQuery),
     /// A simple query.
@@ -1704,9 +2399,13 @@ pub enum ConnectionMessage<'a> {
     ErrorResponse(ErrorResponse<'a>),
     /// A warning or another notice.
     NoticeResponse(NoticeResponse<'a>),
+    /// The server is ready for the data of a COPY FROM STDIN.
+    CopyInResponse(CopyInResponse),
+    /// The data of a COPY TO STDOUT follow.
+    CopyOutResponse(CopyOutResponse),
     /// The stream begins: both may send CopyData.
     CopyBothResponse(CopyBothResponse),
-    /// A piece of a copy; in replication one frame of the envelope.
+    /// A piece of a copy: in replication one frame of the envelope, of a COPY TO one row.
     CopyData(CopyData<'a>),
     /// The client sends no more CopyData.
     ClientCopyDone(ClientCopyDone),
@@ -1728,30 +2427,54 @@ pub enum ConnectionMessage<'a> {
     Flush(Flush),
     /// Ends a series of messages of the extended query protocol.
     Sync(Sync),
+    /// A statement has been prepared.
+    ParseComplete(ParseComplete),
+    /// A portal has been created.
+    BindComplete(BindComplete),
+    /// A statement or a portal has been closed, or did not exist.
+    CloseComplete(CloseComplete),
+    /// Describes the parameters of a statement.
+    ParameterDescription(ParameterDescription),
+    /// The statement or the portal returns no rows.
+    NoData(NoData),
+    /// An Execute has returned as many rows as it asked for; the portal may have more.
+    PortalSuspended(PortalSuspended),
+    /// Calls a function by its OID.
+    FunctionCall(FunctionCall<'a>),
+    /// The result of a function call.
+    FunctionCallResponse(FunctionCallResponse<'a>),
     /// The client ends the connection.
     Terminate(Terminate),
 }
 
 impl ConnectionMessage<'_> {
     /// The names of the messages, in the order of the specification.
-    pub const NAMES: [&'static str; 38] = [
+    pub const NAMES: [&'static str; 56] = [
         "StartupMessage",
         "SSLRequest",
         "GSSENCRequest",
         "CancelRequest",
         "EncryptionAccepted",
+        "GSSEncryptionAccepted",
         "EncryptionRefused",
         "AuthenticationOk",
+        "AuthenticationKerberosV5",
         "AuthenticationCleartextPassword",
+        "AuthenticationMD5Password",
+        "AuthenticationGSS",
+        "AuthenticationGSSContinue",
+        "AuthenticationSSPI",
         "AuthenticationSASL",
         "AuthenticationSASLContinue",
         "AuthenticationSASLFinal",
         "PasswordMessage",
+        "GSSResponse",
         "SASLInitialResponse",
         "SASLResponse",
         "NegotiateProtocolVersion",
         "ParameterStatus",
         "BackendKeyData",
+        "NotificationResponse",
         "ReadyForQuery",
         "Query",
         "RowDescription",
@@ -1760,6 +2483,8 @@ impl ConnectionMessage<'_> {
         "EmptyQueryResponse",
         "ErrorResponse",
         "NoticeResponse",
+        "CopyInResponse",
+        "CopyOutResponse",
         "CopyBothResponse",
         "CopyData",
         "ClientCopyDone",
@@ -1772,6 +2497,14 @@ impl ConnectionMessage<'_> {
         "Close",
         "Flush",
         "Sync",
+        "ParseComplete",
+        "BindComplete",
+        "CloseComplete",
+        "ParameterDescription",
+        "NoData",
+        "PortalSuspended",
+        "FunctionCall",
+        "FunctionCallResponse",
         "Terminate",
     ];
 
@@ -1783,39 +2516,57 @@ impl ConnectionMessage<'_> {
             Self::GSSENCRequest(_) => 2,
             Self::CancelRequest(_) => 3,
             Self::EncryptionAccepted(_) => 4,
-            Self::EncryptionRefused(_) => 5,
-            Self::AuthenticationOk(_) => 6,
-            Self::AuthenticationCleartextPassword(_) => 7,
-            Self::AuthenticationSASL(_) => 8,
-            Self::AuthenticationSASLContinue(_) => 9,
-            Self::AuthenticationSASLFinal(_) => 10,
-            Self::PasswordMessage(_) => 11,
-            Self::SASLInitialResponse(_) => 12,
-            Self::SASLResponse(_) => 13,
-            Self::NegotiateProtocolVersion(_) => 14,
-            Self::ParameterStatus(_) => 15,
-            Self::BackendKeyData(_) => 16,
-            Self::ReadyForQuery(_) => 17,
-            Self::Query(_) => 18,
-            Self::RowDescription(_) => 19,
-            Self::DataRow(_) => 20,
-            Self::CommandComplete(_) => 21,
-            Self::EmptyQueryResponse(_) => 22,
-            Self::ErrorResponse(_) => 23,
-            Self::NoticeResponse(_) => 24,
-            Self::CopyBothResponse(_) => 25,
-            Self::CopyData(_) => 26,
-            Self::ClientCopyDone(_) => 27,
-            Self::ServerCopyDone(_) => 28,
-            Self::CopyFail(_) => 29,
-            Self::Parse(_) => 30,
-            Self::Bind(_) => 31,
-            Self::Describe(_) => 32,
-            Self::Execute(_) => 33,
-            Self::Close(_) => 34,
-            Self::Flush(_) => 35,
-            Self::Sync(_) => 36,
-            Self::Terminate(_) => 37,
+            Self::GSSEncryptionAccepted(_) => 5,
+            Self::EncryptionRefused(_) => 6,
+            Self::AuthenticationOk(_) => 7,
+            Self::AuthenticationKerberosV5(_) => 8,
+            Self::AuthenticationCleartextPassword(_) => 9,
+            Self::AuthenticationMD5Password(_) => 10,
+            Self::AuthenticationGSS(_) => 11,
+            Self::AuthenticationGSSContinue(_) => 12,
+            Self::AuthenticationSSPI(_) => 13,
+            Self::AuthenticationSASL(_) => 14,
+            Self::AuthenticationSASLContinue(_) => 15,
+            Self::AuthenticationSASLFinal(_) => 16,
+            Self::PasswordMessage(_) => 17,
+            Self::GSSResponse(_) => 18,
+            Self::SASLInitialResponse(_) => 19,
+            Self::SASLResponse(_) => 20,
+            Self::NegotiateProtocolVersion(_) => 21,
+            Self::ParameterStatus(_) => 22,
+            Self::BackendKeyData(_) => 23,
+            Self::NotificationResponse(_) => 24,
+            Self::ReadyForQuery(_) => 25,
+            Self::Query(_) => 26,
+            Self::RowDescription(_) => 27,
+            Self::DataRow(_) => 28,
+            Self::CommandComplete(_) => 29,
+            Self::EmptyQueryResponse(_) => 30,
+            Self::ErrorResponse(_) => 31,
+            Self::NoticeResponse(_) => 32,
+            Self::CopyInResponse(_) => 33,
+            Self::CopyOutResponse(_) => 34,
+            Self::CopyBothResponse(_) => 35,
+            Self::CopyData(_) => 36,
+            Self::ClientCopyDone(_) => 37,
+            Self::ServerCopyDone(_) => 38,
+            Self::CopyFail(_) => 39,
+            Self::Parse(_) => 40,
+            Self::Bind(_) => 41,
+            Self::Describe(_) => 42,
+            Self::Execute(_) => 43,
+            Self::Close(_) => 44,
+            Self::Flush(_) => 45,
+            Self::Sync(_) => 46,
+            Self::ParseComplete(_) => 47,
+            Self::BindComplete(_) => 48,
+            Self::CloseComplete(_) => 49,
+            Self::ParameterDescription(_) => 50,
+            Self::NoData(_) => 51,
+            Self::PortalSuspended(_) => 52,
+            Self::FunctionCall(_) => 53,
+            Self::FunctionCallResponse(_) => 54,
+            Self::Terminate(_) => 55,
         }
     }
 
@@ -1833,18 +2584,26 @@ impl ConnectionMessage<'_> {
             Self::GSSENCRequest(message) => json.message(self.name(), message),
             Self::CancelRequest(message) => json.message(self.name(), message),
             Self::EncryptionAccepted(message) => json.message(self.name(), message),
+            Self::GSSEncryptionAccepted(message) => json.message(self.name(), message),
             Self::EncryptionRefused(message) => json.message(self.name(), message),
             Self::AuthenticationOk(message) => json.message(self.name(), message),
+            Self::AuthenticationKerberosV5(message) => json.message(self.name(), message),
             Self::AuthenticationCleartextPassword(message) => json.message(self.name(), message),
+            Self::AuthenticationMD5Password(message) => json.message(self.name(), message),
+            Self::AuthenticationGSS(message) => json.message(self.name(), message),
+            Self::AuthenticationGSSContinue(message) => json.message(self.name(), message),
+            Self::AuthenticationSSPI(message) => json.message(self.name(), message),
             Self::AuthenticationSASL(message) => json.message(self.name(), message),
             Self::AuthenticationSASLContinue(message) => json.message(self.name(), message),
             Self::AuthenticationSASLFinal(message) => json.message(self.name(), message),
             Self::PasswordMessage(message) => json.message(self.name(), message),
+            Self::GSSResponse(message) => json.message(self.name(), message),
             Self::SASLInitialResponse(message) => json.message(self.name(), message),
             Self::SASLResponse(message) => json.message(self.name(), message),
             Self::NegotiateProtocolVersion(message) => json.message(self.name(), message),
             Self::ParameterStatus(message) => json.message(self.name(), message),
             Self::BackendKeyData(message) => json.message(self.name(), message),
+            Self::NotificationResponse(message) => json.message(self.name(), message),
             Self::ReadyForQuery(message) => json.message(self.name(), message),
             Self::Query(message) => json.message(self.name(), message),
             Self::RowDescription(message) => json.message(self.name(), message),
@@ -1853,6 +2612,8 @@ impl ConnectionMessage<'_> {
             Self::EmptyQueryResponse(message) => json.message(self.name(), message),
             Self::ErrorResponse(message) => json.message(self.name(), message),
             Self::NoticeResponse(message) => json.message(self.name(), message),
+            Self::CopyInResponse(message) => json.message(self.name(), message),
+            Self::CopyOutResponse(message) => json.message(self.name(), message),
             Self::CopyBothResponse(message) => json.message(self.name(), message),
             Self::CopyData(message) => json.message(self.name(), message),
             Self::ClientCopyDone(message) => json.message(self.name(), message),
@@ -1865,6 +2626,14 @@ impl ConnectionMessage<'_> {
             Self::Close(message) => json.message(self.name(), message),
             Self::Flush(message) => json.message(self.name(), message),
             Self::Sync(message) => json.message(self.name(), message),
+            Self::ParseComplete(message) => json.message(self.name(), message),
+            Self::BindComplete(message) => json.message(self.name(), message),
+            Self::CloseComplete(message) => json.message(self.name(), message),
+            Self::ParameterDescription(message) => json.message(self.name(), message),
+            Self::NoData(message) => json.message(self.name(), message),
+            Self::PortalSuspended(message) => json.message(self.name(), message),
+            Self::FunctionCall(message) => json.message(self.name(), message),
+            Self::FunctionCallResponse(message) => json.message(self.name(), message),
             Self::Terminate(message) => json.message(self.name(), message),
         }
         json.finish()
@@ -1888,14 +2657,32 @@ pub fn build(message: &ConnectionMessage<'_>) -> rt::Result<Vec<u8>> {
         ConnectionMessage::EncryptionAccepted(message) => {
             rt::inside("EncryptionAccepted", message.write(&mut w))?
         }
+        ConnectionMessage::GSSEncryptionAccepted(message) => {
+            rt::inside("GSSEncryptionAccepted", message.write(&mut w))?
+        }
         ConnectionMessage::EncryptionRefused(message) => {
             rt::inside("EncryptionRefused", message.write(&mut w))?
         }
         ConnectionMessage::AuthenticationOk(message) => {
             rt::inside("AuthenticationOk", message.write(&mut w))?
         }
+        ConnectionMessage::AuthenticationKerberosV5(message) => {
+            rt::inside("AuthenticationKerberosV5", message.write(&mut w))?
+        }
         ConnectionMessage::AuthenticationCleartextPassword(message) => {
             rt::inside("AuthenticationCleartextPassword", message.write(&mut w))?
+        }
+        ConnectionMessage::AuthenticationMD5Password(message) => {
+            rt::inside("AuthenticationMD5Password", message.write(&mut w))?
+        }
+        ConnectionMessage::AuthenticationGSS(message) => {
+            rt::inside("AuthenticationGSS", message.write(&mut w))?
+        }
+        ConnectionMessage::AuthenticationGSSContinue(message) => {
+            rt::inside("AuthenticationGSSContinue", message.write(&mut w))?
+        }
+        ConnectionMessage::AuthenticationSSPI(message) => {
+            rt::inside("AuthenticationSSPI", message.write(&mut w))?
         }
         ConnectionMessage::AuthenticationSASL(message) => {
             rt::inside("AuthenticationSASL", message.write(&mut w))?
@@ -1908,6 +2695,9 @@ pub fn build(message: &ConnectionMessage<'_>) -> rt::Result<Vec<u8>> {
         }
         ConnectionMessage::PasswordMessage(message) => {
             rt::inside("PasswordMessage", message.write(&mut w))?
+        }
+        ConnectionMessage::GSSResponse(message) => {
+            rt::inside("GSSResponse", message.write(&mut w))?
         }
         ConnectionMessage::SASLInitialResponse(message) => {
             rt::inside("SASLInitialResponse", message.write(&mut w))?
@@ -1923,6 +2713,9 @@ pub fn build(message: &ConnectionMessage<'_>) -> rt::Result<Vec<u8>> {
         }
         ConnectionMessage::BackendKeyData(message) => {
             rt::inside("BackendKeyData", message.write(&mut w))?
+        }
+        ConnectionMessage::NotificationResponse(message) => {
+            rt::inside("NotificationResponse", message.write(&mut w))?
         }
         ConnectionMessage::ReadyForQuery(message) => {
             rt::inside("ReadyForQuery", message.write(&mut w))?
@@ -1944,6 +2737,12 @@ pub fn build(message: &ConnectionMessage<'_>) -> rt::Result<Vec<u8>> {
         ConnectionMessage::NoticeResponse(message) => {
             rt::inside("NoticeResponse", message.write(&mut w))?
         }
+        ConnectionMessage::CopyInResponse(message) => {
+            rt::inside("CopyInResponse", message.write(&mut w))?
+        }
+        ConnectionMessage::CopyOutResponse(message) => {
+            rt::inside("CopyOutResponse", message.write(&mut w))?
+        }
         ConnectionMessage::CopyBothResponse(message) => {
             rt::inside("CopyBothResponse", message.write(&mut w))?
         }
@@ -1962,6 +2761,28 @@ pub fn build(message: &ConnectionMessage<'_>) -> rt::Result<Vec<u8>> {
         ConnectionMessage::Close(message) => rt::inside("Close", message.write(&mut w))?,
         ConnectionMessage::Flush(message) => rt::inside("Flush", message.write(&mut w))?,
         ConnectionMessage::Sync(message) => rt::inside("Sync", message.write(&mut w))?,
+        ConnectionMessage::ParseComplete(message) => {
+            rt::inside("ParseComplete", message.write(&mut w))?
+        }
+        ConnectionMessage::BindComplete(message) => {
+            rt::inside("BindComplete", message.write(&mut w))?
+        }
+        ConnectionMessage::CloseComplete(message) => {
+            rt::inside("CloseComplete", message.write(&mut w))?
+        }
+        ConnectionMessage::ParameterDescription(message) => {
+            rt::inside("ParameterDescription", message.write(&mut w))?
+        }
+        ConnectionMessage::NoData(message) => rt::inside("NoData", message.write(&mut w))?,
+        ConnectionMessage::PortalSuspended(message) => {
+            rt::inside("PortalSuspended", message.write(&mut w))?
+        }
+        ConnectionMessage::FunctionCall(message) => {
+            rt::inside("FunctionCall", message.write(&mut w))?
+        }
+        ConnectionMessage::FunctionCallResponse(message) => {
+            rt::inside("FunctionCallResponse", message.write(&mut w))?
+        }
         ConnectionMessage::Terminate(message) => rt::inside("Terminate", message.write(&mut w))?,
     }
     Ok(w.finish())
@@ -1988,41 +2809,56 @@ pub enum State {
     Authentication,
     /// The server has asked for a password.
     Password,
+    /// The server has asked for GSSAPI or SSPI data, or has sent its last.
+    Gss,
     /// The server has named SASL mechanisms.
     Sasl,
     /// The server has sent a SASL challenge.
     SaslResponse,
     /// The client is authenticated; the server reports its settings.
     Starting,
-    /// The server waits for a command.
+    /// The server waits for a command, or answers commands that the client has sent without waiting
+    /// (a pipeline).
     Idle,
-    /// The server answers a simple query.
+    /// The last command of the client is a simple query or a function call; the server answers it,
+    /// or earlier ones.
     Query,
-    /// The server answers messages of the extended query protocol, up to a Sync.
+    /// The client has sent messages of the extended query protocol; the server answers them. A Sync
+    /// leaves the state as it is, and the ReadyForQuery that answers it ends it.
     Extended,
+    /// The client sends the data of a COPY FROM STDIN.
+    CopyIn,
+    /// The server sends the data of a COPY TO STDOUT. After further commands of the client the
+    /// state is that of these, which permits the rest of the data.
+    CopyOut,
     /// Both send CopyData.
     CopyBoth,
-    /// The client has ended its side of the copy.
+    /// The client has ended its side of the copy; the server ends the command, and may answer
+    /// others of the same query or pipeline.
     CopyClientDone,
-    /// The server has ended its side of the copy.
+    /// The server has ended its side of the copy; it ends the command, and may answer others of the
+    /// same query or pipeline.
     CopyServerDone,
-    /// The client has said goodbye.
+    /// The client has said goodbye; what the server was still sending is read by nobody.
     Closed,
 }
 
 impl State {
     /// All states, each with its name.
-    pub const ALL: [(State, &'static str); 14] = [
+    pub const ALL: [(State, &'static str); 17] = [
         (State::Startup, "startup"),
         (State::Encryption, "encryption"),
         (State::Authentication, "authentication"),
         (State::Password, "password"),
+        (State::Gss, "gss"),
         (State::Sasl, "sasl"),
         (State::SaslResponse, "sasl_response"),
         (State::Starting, "starting"),
         (State::Idle, "idle"),
         (State::Query, "query"),
         (State::Extended, "extended"),
+        (State::CopyIn, "copy_in"),
+        (State::CopyOut, "copy_out"),
         (State::CopyBoth, "copy_both"),
         (State::CopyClientDone, "copy_client_done"),
         (State::CopyServerDone, "copy_server_done"),
@@ -2035,149 +2871,375 @@ fn following(sender: Sender, state: State) -> &'static [(usize, State)] {
     match (sender, state) {
         (Sender::Server, State::Startup) => &[
             // ErrorResponse
-            (23, State::Startup),
+            (31, State::Startup),
         ],
         (Sender::Server, State::Encryption) => &[
             // EncryptionAccepted
             (4, State::Startup),
-            // EncryptionRefused
+            // GSSEncryptionAccepted
             (5, State::Startup),
+            // EncryptionRefused
+            (6, State::Startup),
             // ErrorResponse
-            (23, State::Encryption),
+            (31, State::Encryption),
         ],
         (Sender::Server, State::Authentication) => &[
             // AuthenticationOk
-            (6, State::Starting),
+            (7, State::Starting),
+            // AuthenticationKerberosV5
+            (8, State::Authentication),
             // AuthenticationCleartextPassword
-            (7, State::Password),
+            (9, State::Password),
+            // AuthenticationMD5Password
+            (10, State::Password),
+            // AuthenticationGSS
+            (11, State::Gss),
+            // AuthenticationGSSContinue
+            (12, State::Gss),
+            // AuthenticationSSPI
+            (13, State::Gss),
             // AuthenticationSASL
-            (8, State::Sasl),
+            (14, State::Sasl),
             // AuthenticationSASLContinue
-            (9, State::SaslResponse),
+            (15, State::SaslResponse),
             // AuthenticationSASLFinal
-            (10, State::Authentication),
+            (16, State::Authentication),
             // NegotiateProtocolVersion
-            (14, State::Authentication),
+            (21, State::Authentication),
             // ErrorResponse
-            (23, State::Authentication),
+            (31, State::Authentication),
             // NoticeResponse
-            (24, State::Authentication),
+            (32, State::Authentication),
         ],
         (Sender::Server, State::Password) => &[
             // ErrorResponse
-            (23, State::Password),
+            (31, State::Password),
+        ],
+        (Sender::Server, State::Gss) => &[
+            // AuthenticationOk
+            (7, State::Starting),
+            // AuthenticationKerberosV5
+            (8, State::Gss),
+            // AuthenticationCleartextPassword
+            (9, State::Password),
+            // AuthenticationMD5Password
+            (10, State::Password),
+            // AuthenticationGSS
+            (11, State::Gss),
+            // AuthenticationGSSContinue
+            (12, State::Gss),
+            // AuthenticationSSPI
+            (13, State::Gss),
+            // AuthenticationSASL
+            (14, State::Sasl),
+            // ErrorResponse
+            (31, State::Gss),
+            // NoticeResponse
+            (32, State::Gss),
         ],
         (Sender::Server, State::Sasl) => &[
             // ErrorResponse
-            (23, State::Sasl),
+            (31, State::Sasl),
         ],
         (Sender::Server, State::SaslResponse) => &[
             // ErrorResponse
-            (23, State::SaslResponse),
+            (31, State::SaslResponse),
         ],
         (Sender::Server, State::Starting) => &[
             // ParameterStatus
-            (15, State::Starting),
+            (22, State::Starting),
             // BackendKeyData
-            (16, State::Starting),
-            // ReadyForQuery
-            (17, State::Idle),
-            // ErrorResponse
             (23, State::Starting),
-            // NoticeResponse
+            // NotificationResponse
             (24, State::Starting),
+            // ReadyForQuery
+            (25, State::Idle),
+            // ErrorResponse
+            (31, State::Starting),
+            // NoticeResponse
+            (32, State::Starting),
         ],
         (Sender::Server, State::Idle) => &[
             // ParameterStatus
-            (15, State::Idle),
-            // ErrorResponse
-            (23, State::Idle),
-            // NoticeResponse
+            (22, State::Idle),
+            // NotificationResponse
             (24, State::Idle),
+            // ReadyForQuery
+            (25, State::Idle),
+            // RowDescription
+            (27, State::Idle),
+            // DataRow
+            (28, State::Idle),
+            // CommandComplete
+            (29, State::Idle),
+            // EmptyQueryResponse
+            (30, State::Idle),
+            // ErrorResponse
+            (31, State::Idle),
+            // NoticeResponse
+            (32, State::Idle),
+            // CopyInResponse
+            (33, State::CopyIn),
+            // CopyOutResponse
+            (34, State::CopyOut),
+            // CopyBothResponse
+            (35, State::CopyBoth),
+            // ParseComplete
+            (47, State::Idle),
+            // BindComplete
+            (48, State::Idle),
+            // CloseComplete
+            (49, State::Idle),
+            // ParameterDescription
+            (50, State::Idle),
+            // NoData
+            (51, State::Idle),
+            // PortalSuspended
+            (52, State::Idle),
+            // FunctionCallResponse
+            (54, State::Idle),
         ],
         (Sender::Server, State::Query) => &[
             // ParameterStatus
-            (15, State::Query),
-            // ReadyForQuery
-            (17, State::Idle),
-            // RowDescription
-            (19, State::Query),
-            // DataRow
-            (20, State::Query),
-            // CommandComplete
-            (21, State::Query),
-            // EmptyQueryResponse
             (22, State::Query),
-            // ErrorResponse
-            (23, State::Query),
-            // NoticeResponse
+            // NotificationResponse
             (24, State::Query),
+            // ReadyForQuery
+            (25, State::Idle),
+            // RowDescription
+            (27, State::Query),
+            // DataRow
+            (28, State::Query),
+            // CommandComplete
+            (29, State::Query),
+            // EmptyQueryResponse
+            (30, State::Query),
+            // ErrorResponse
+            (31, State::Query),
+            // NoticeResponse
+            (32, State::Query),
+            // CopyInResponse
+            (33, State::CopyIn),
+            // CopyOutResponse
+            (34, State::CopyOut),
             // CopyBothResponse
-            (25, State::CopyBoth),
+            (35, State::CopyBoth),
+            // CopyData
+            (36, State::Query),
+            // ServerCopyDone
+            (38, State::CopyServerDone),
+            // ParseComplete
+            (47, State::Query),
+            // BindComplete
+            (48, State::Query),
+            // CloseComplete
+            (49, State::Query),
+            // ParameterDescription
+            (50, State::Query),
+            // NoData
+            (51, State::Query),
+            // PortalSuspended
+            (52, State::Query),
+            // FunctionCallResponse
+            (54, State::Query),
         ],
         (Sender::Server, State::Extended) => &[
             // ParameterStatus
-            (15, State::Extended),
-            // ReadyForQuery
-            (17, State::Idle),
-            // RowDescription
-            (19, State::Extended),
-            // DataRow
-            (20, State::Extended),
-            // CommandComplete
-            (21, State::Extended),
-            // EmptyQueryResponse
             (22, State::Extended),
-            // ErrorResponse
-            (23, State::Extended),
-            // NoticeResponse
+            // NotificationResponse
             (24, State::Extended),
+            // ReadyForQuery
+            (25, State::Idle),
+            // RowDescription
+            (27, State::Extended),
+            // DataRow
+            (28, State::Extended),
+            // CommandComplete
+            (29, State::Extended),
+            // EmptyQueryResponse
+            (30, State::Extended),
+            // ErrorResponse
+            (31, State::Extended),
+            // NoticeResponse
+            (32, State::Extended),
+            // CopyInResponse
+            (33, State::CopyIn),
+            // CopyOutResponse
+            (34, State::CopyOut),
+            // CopyData
+            (36, State::Extended),
+            // ServerCopyDone
+            (38, State::CopyServerDone),
+            // ParseComplete
+            (47, State::Extended),
+            // BindComplete
+            (48, State::Extended),
+            // CloseComplete
+            (49, State::Extended),
+            // ParameterDescription
+            (50, State::Extended),
+            // NoData
+            (51, State::Extended),
+            // PortalSuspended
+            (52, State::Extended),
+            // FunctionCallResponse
+            (54, State::Extended),
+        ],
+        (Sender::Server, State::CopyIn) => &[
+            // ParameterStatus
+            (22, State::CopyIn),
+            // NotificationResponse
+            (24, State::CopyIn),
+            // ReadyForQuery
+            (25, State::Idle),
+            // RowDescription
+            (27, State::CopyIn),
+            // DataRow
+            (28, State::CopyIn),
+            // CommandComplete
+            (29, State::CopyIn),
+            // EmptyQueryResponse
+            (30, State::CopyIn),
+            // ErrorResponse
+            (31, State::CopyIn),
+            // NoticeResponse
+            (32, State::CopyIn),
+            // CopyInResponse
+            (33, State::CopyIn),
+            // CopyOutResponse
+            (34, State::CopyOut),
+            // CopyData
+            (36, State::CopyIn),
+            // ParseComplete
+            (47, State::CopyIn),
+            // BindComplete
+            (48, State::CopyIn),
+            // CloseComplete
+            (49, State::CopyIn),
+            // ParameterDescription
+            (50, State::CopyIn),
+            // NoData
+            (51, State::CopyIn),
+            // PortalSuspended
+            (52, State::CopyIn),
+            // FunctionCallResponse
+            (54, State::CopyIn),
+        ],
+        (Sender::Server, State::CopyOut) => &[
+            // ParameterStatus
+            (22, State::CopyOut),
+            // NotificationResponse
+            (24, State::CopyOut),
+            // ReadyForQuery
+            (25, State::Idle),
+            // ErrorResponse
+            (31, State::CopyOut),
+            // NoticeResponse
+            (32, State::CopyOut),
+            // CopyData
+            (36, State::CopyOut),
+            // ServerCopyDone
+            (38, State::CopyServerDone),
         ],
         (Sender::Server, State::CopyBoth) => &[
             // ParameterStatus
-            (15, State::CopyBoth),
-            // ReadyForQuery
-            (17, State::Idle),
-            // CommandComplete
-            (21, State::CopyBoth),
-            // ErrorResponse
-            (23, State::CopyBoth),
-            // NoticeResponse
+            (22, State::CopyBoth),
+            // NotificationResponse
             (24, State::CopyBoth),
+            // ReadyForQuery
+            (25, State::Idle),
+            // CommandComplete
+            (29, State::CopyBoth),
+            // ErrorResponse
+            (31, State::CopyBoth),
+            // NoticeResponse
+            (32, State::CopyBoth),
             // CopyData
-            (26, State::CopyBoth),
+            (36, State::CopyBoth),
             // ServerCopyDone
-            (28, State::CopyServerDone),
+            (38, State::CopyServerDone),
         ],
         (Sender::Server, State::CopyClientDone) => &[
             // ParameterStatus
-            (15, State::CopyClientDone),
-            // ReadyForQuery
-            (17, State::Idle),
-            // CommandComplete
-            (21, State::CopyClientDone),
-            // ErrorResponse
-            (23, State::CopyClientDone),
-            // NoticeResponse
+            (22, State::CopyClientDone),
+            // NotificationResponse
             (24, State::CopyClientDone),
+            // ReadyForQuery
+            (25, State::Idle),
+            // RowDescription
+            (27, State::CopyClientDone),
+            // DataRow
+            (28, State::CopyClientDone),
+            // CommandComplete
+            (29, State::CopyClientDone),
+            // EmptyQueryResponse
+            (30, State::CopyClientDone),
+            // ErrorResponse
+            (31, State::CopyClientDone),
+            // NoticeResponse
+            (32, State::CopyClientDone),
+            // CopyInResponse
+            (33, State::CopyIn),
+            // CopyOutResponse
+            (34, State::CopyOut),
             // CopyData
-            (26, State::CopyClientDone),
+            (36, State::CopyClientDone),
             // ServerCopyDone
-            (28, State::CopyServerDone),
+            (38, State::CopyServerDone),
+            // ParseComplete
+            (47, State::CopyClientDone),
+            // BindComplete
+            (48, State::CopyClientDone),
+            // CloseComplete
+            (49, State::CopyClientDone),
+            // ParameterDescription
+            (50, State::CopyClientDone),
+            // NoData
+            (51, State::CopyClientDone),
+            // PortalSuspended
+            (52, State::CopyClientDone),
+            // FunctionCallResponse
+            (54, State::CopyClientDone),
         ],
         (Sender::Server, State::CopyServerDone) => &[
             // ParameterStatus
-            (15, State::CopyServerDone),
-            // ReadyForQuery
-            (17, State::Idle),
-            // CommandComplete
-            (21, State::CopyServerDone),
-            // ErrorResponse
-            (23, State::CopyServerDone),
-            // NoticeResponse
+            (22, State::CopyServerDone),
+            // NotificationResponse
             (24, State::CopyServerDone),
+            // ReadyForQuery
+            (25, State::Idle),
+            // RowDescription
+            (27, State::CopyServerDone),
+            // DataRow
+            (28, State::CopyServerDone),
+            // CommandComplete
+            (29, State::CopyServerDone),
+            // EmptyQueryResponse
+            (30, State::CopyServerDone),
+            // ErrorResponse
+            (31, State::CopyServerDone),
+            // NoticeResponse
+            (32, State::CopyServerDone),
+            // CopyInResponse
+            (33, State::CopyIn),
+            // CopyOutResponse
+            (34, State::CopyOut),
             // CopyData
-            (26, State::CopyServerDone),
+            (36, State::CopyServerDone),
+            // ParseComplete
+            (47, State::CopyServerDone),
+            // BindComplete
+            (48, State::CopyServerDone),
+            // CloseComplete
+            (49, State::CopyServerDone),
+            // ParameterDescription
+            (50, State::CopyServerDone),
+            // NoData
+            (51, State::CopyServerDone),
+            // PortalSuspended
+            (52, State::CopyServerDone),
+            // FunctionCallResponse
+            (54, State::CopyServerDone),
         ],
         (Sender::Client, State::Startup) => &[
             // StartupMessage
@@ -2191,87 +3253,205 @@ fn following(sender: Sender, state: State) -> &'static [(usize, State)] {
         ],
         (Sender::Client, State::Password) => &[
             // PasswordMessage
-            (11, State::Authentication),
+            (17, State::Authentication),
+        ],
+        (Sender::Client, State::Gss) => &[
+            // GSSResponse
+            (18, State::Authentication),
         ],
         (Sender::Client, State::Sasl) => &[
             // SASLInitialResponse
-            (12, State::Authentication),
+            (19, State::Authentication),
         ],
         (Sender::Client, State::SaslResponse) => &[
             // SASLResponse
-            (13, State::Authentication),
+            (20, State::Authentication),
         ],
         (Sender::Client, State::Idle) => &[
             // Query
-            (18, State::Query),
+            (26, State::Query),
             // CopyData
-            (26, State::Idle),
+            (36, State::Idle),
             // ClientCopyDone
-            (27, State::Idle),
+            (37, State::Idle),
             // CopyFail
-            (29, State::Idle),
+            (39, State::Idle),
             // Parse
-            (30, State::Extended),
+            (40, State::Extended),
             // Bind
-            (31, State::Extended),
+            (41, State::Extended),
             // Describe
-            (32, State::Extended),
+            (42, State::Extended),
             // Execute
-            (33, State::Extended),
+            (43, State::Extended),
             // Close
-            (34, State::Extended),
+            (44, State::Extended),
             // Flush
-            (35, State::Idle),
+            (45, State::Idle),
             // Sync
-            (36, State::Extended),
+            (46, State::Idle),
+            // FunctionCall
+            (53, State::Query),
             // Terminate
-            (37, State::Closed),
+            (55, State::Closed),
+        ],
+        (Sender::Client, State::Query) => &[
+            // Query
+            (26, State::Query),
+            // CopyData
+            (36, State::Query),
+            // ClientCopyDone
+            (37, State::Query),
+            // CopyFail
+            (39, State::Query),
+            // Parse
+            (40, State::Extended),
+            // Bind
+            (41, State::Extended),
+            // Describe
+            (42, State::Extended),
+            // Execute
+            (43, State::Extended),
+            // Close
+            (44, State::Extended),
+            // Flush
+            (45, State::Query),
+            // Sync
+            (46, State::Query),
+            // FunctionCall
+            (53, State::Query),
+            // Terminate
+            (55, State::Closed),
         ],
         (Sender::Client, State::Extended) => &[
-            // Parse
-            (30, State::Extended),
-            // Bind
-            (31, State::Extended),
-            // Describe
-            (32, State::Extended),
-            // Execute
-            (33, State::Extended),
-            // Close
-            (34, State::Extended),
-            // Flush
-            (35, State::Extended),
-            // Sync
+            // Query
+            (26, State::Query),
+            // CopyData
             (36, State::Extended),
+            // ClientCopyDone
+            (37, State::Extended),
+            // CopyFail
+            (39, State::Extended),
+            // Parse
+            (40, State::Extended),
+            // Bind
+            (41, State::Extended),
+            // Describe
+            (42, State::Extended),
+            // Execute
+            (43, State::Extended),
+            // Close
+            (44, State::Extended),
+            // Flush
+            (45, State::Extended),
+            // Sync
+            (46, State::Extended),
+            // FunctionCall
+            (53, State::Query),
             // Terminate
-            (37, State::Closed),
+            (55, State::Closed),
+        ],
+        (Sender::Client, State::CopyIn) => &[
+            // CopyData
+            (36, State::CopyIn),
+            // ClientCopyDone
+            (37, State::CopyClientDone),
+            // CopyFail
+            (39, State::CopyClientDone),
+            // Flush
+            (45, State::CopyIn),
+            // Sync
+            (46, State::CopyIn),
+            // Terminate
+            (55, State::Closed),
+        ],
+        (Sender::Client, State::CopyOut) => &[
+            // Query
+            (26, State::Query),
+            // CopyData
+            (36, State::CopyOut),
+            // Parse
+            (40, State::Extended),
+            // Bind
+            (41, State::Extended),
+            // Describe
+            (42, State::Extended),
+            // Execute
+            (43, State::Extended),
+            // Close
+            (44, State::Extended),
+            // Flush
+            (45, State::CopyOut),
+            // Sync
+            (46, State::CopyOut),
+            // FunctionCall
+            (53, State::Query),
+            // Terminate
+            (55, State::Closed),
         ],
         (Sender::Client, State::CopyBoth) => &[
             // CopyData
-            (26, State::CopyBoth),
+            (36, State::CopyBoth),
             // ClientCopyDone
-            (27, State::CopyClientDone),
+            (37, State::CopyClientDone),
             // CopyFail
-            (29, State::CopyClientDone),
+            (39, State::CopyClientDone),
             // Terminate
-            (37, State::Closed),
+            (55, State::Closed),
         ],
         (Sender::Client, State::CopyClientDone) => &[
+            // Query
+            (26, State::Query),
             // CopyData
-            (26, State::CopyClientDone),
+            (36, State::CopyClientDone),
             // ClientCopyDone
-            (27, State::CopyClientDone),
+            (37, State::CopyClientDone),
+            // Parse
+            (40, State::Extended),
+            // Bind
+            (41, State::Extended),
+            // Describe
+            (42, State::Extended),
+            // Execute
+            (43, State::Extended),
+            // Close
+            (44, State::Extended),
+            // Flush
+            (45, State::CopyClientDone),
+            // Sync
+            (46, State::CopyClientDone),
+            // FunctionCall
+            (53, State::Query),
             // Terminate
-            (37, State::Closed),
+            (55, State::Closed),
         ],
         (Sender::Client, State::CopyServerDone) => &[
+            // Query
+            (26, State::Query),
             // CopyData
-            (26, State::CopyServerDone),
+            (36, State::CopyServerDone),
             // ClientCopyDone
-            (27, State::CopyClientDone),
+            (37, State::CopyClientDone),
             // CopyFail
-            (29, State::CopyClientDone),
+            (39, State::CopyClientDone),
+            // Parse
+            (40, State::Extended),
+            // Bind
+            (41, State::Extended),
+            // Describe
+            (42, State::Extended),
+            // Execute
+            (43, State::Extended),
+            // Close
+            (44, State::Extended),
+            // Flush
+            (45, State::CopyServerDone),
+            // Sync
+            (46, State::CopyServerDone),
+            // FunctionCall
+            (53, State::Query),
             // Terminate
-            (37, State::Closed),
+            (55, State::Closed),
         ],
         _ => &[],
     }
@@ -2292,24 +3472,32 @@ pub fn next_state(
 }
 
 /// The tag of each message, none for one without, and its constant after the length.
-const BEGINS: [(&[u8], &[u8]); 38] = [
+const BEGINS: [(&[u8], &[u8]); 56] = [
     (&[], &[0, 3]),
     (&[], &[4, 210, 22, 47]),
     (&[], &[4, 210, 22, 48]),
     (&[], &[4, 210, 22, 46]),
     (b"S", &[]),
+    (b"G", &[]),
     (b"N", &[]),
     (b"R", &[0, 0, 0, 0]),
+    (b"R", &[0, 0, 0, 2]),
     (b"R", &[0, 0, 0, 3]),
+    (b"R", &[0, 0, 0, 5]),
+    (b"R", &[0, 0, 0, 7]),
+    (b"R", &[0, 0, 0, 8]),
+    (b"R", &[0, 0, 0, 9]),
     (b"R", &[0, 0, 0, 10]),
     (b"R", &[0, 0, 0, 11]),
     (b"R", &[0, 0, 0, 12]),
     (b"p", &[]),
     (b"p", &[]),
     (b"p", &[]),
+    (b"p", &[]),
     (b"v", &[]),
     (b"S", &[]),
     (b"K", &[]),
+    (b"A", &[]),
     (b"Z", &[]),
     (b"Q", &[]),
     (b"T", &[]),
@@ -2318,6 +3506,8 @@ const BEGINS: [(&[u8], &[u8]); 38] = [
     (b"I", &[]),
     (b"E", &[]),
     (b"N", &[]),
+    (b"G", &[]),
+    (b"H", &[]),
     (b"W", &[]),
     (b"d", &[]),
     (b"c", &[]),
@@ -2330,6 +3520,14 @@ const BEGINS: [(&[u8], &[u8]); 38] = [
     (b"C", &[]),
     (b"H", &[]),
     (b"S", &[]),
+    (b"1", &[]),
+    (b"2", &[]),
+    (b"3", &[]),
+    (b"t", &[]),
+    (b"n", &[]),
+    (b"s", &[]),
+    (b"F", &[]),
+    (b"V", &[]),
     (b"X", &[]),
 ];
 
@@ -2368,164 +3566,254 @@ pub fn parse<'a>(
             ConnectionMessage::EncryptionAccepted(message)
         }
         5 => {
+            let found = GSSEncryptionAccepted::read(&mut r);
+            let message = rt::inside("GSSEncryptionAccepted", found)?;
+            ConnectionMessage::GSSEncryptionAccepted(message)
+        }
+        6 => {
             let found = EncryptionRefused::read(&mut r);
             let message = rt::inside("EncryptionRefused", found)?;
             ConnectionMessage::EncryptionRefused(message)
         }
-        6 => {
+        7 => {
             let found = AuthenticationOk::read(&mut r);
             let message = rt::inside("AuthenticationOk", found)?;
             ConnectionMessage::AuthenticationOk(message)
         }
-        7 => {
+        8 => {
+            let found = AuthenticationKerberosV5::read(&mut r);
+            let message = rt::inside("AuthenticationKerberosV5", found)?;
+            ConnectionMessage::AuthenticationKerberosV5(message)
+        }
+        9 => {
             let found = AuthenticationCleartextPassword::read(&mut r);
             let message = rt::inside("AuthenticationCleartextPassword", found)?;
             ConnectionMessage::AuthenticationCleartextPassword(message)
         }
-        8 => {
+        10 => {
+            let found = AuthenticationMD5Password::read(&mut r);
+            let message = rt::inside("AuthenticationMD5Password", found)?;
+            ConnectionMessage::AuthenticationMD5Password(message)
+        }
+        11 => {
+            let found = AuthenticationGSS::read(&mut r);
+            let message = rt::inside("AuthenticationGSS", found)?;
+            ConnectionMessage::AuthenticationGSS(message)
+        }
+        12 => {
+            let found = AuthenticationGSSContinue::read(&mut r);
+            let message = rt::inside("AuthenticationGSSContinue", found)?;
+            ConnectionMessage::AuthenticationGSSContinue(message)
+        }
+        13 => {
+            let found = AuthenticationSSPI::read(&mut r);
+            let message = rt::inside("AuthenticationSSPI", found)?;
+            ConnectionMessage::AuthenticationSSPI(message)
+        }
+        14 => {
             let found = AuthenticationSASL::read(&mut r);
             let message = rt::inside("AuthenticationSASL", found)?;
             ConnectionMessage::AuthenticationSASL(message)
         }
-        9 => {
+        15 => {
             let found = AuthenticationSASLContinue::read(&mut r);
             let message = rt::inside("AuthenticationSASLContinue", found)?;
             ConnectionMessage::AuthenticationSASLContinue(message)
         }
-        10 => {
+        16 => {
             let found = AuthenticationSASLFinal::read(&mut r);
             let message = rt::inside("AuthenticationSASLFinal", found)?;
             ConnectionMessage::AuthenticationSASLFinal(message)
         }
-        11 => {
+        17 => {
             let found = PasswordMessage::read(&mut r);
             let message = rt::inside("PasswordMessage", found)?;
             ConnectionMessage::PasswordMessage(message)
         }
-        12 => {
+        18 => {
+            let found = GSSResponse::read(&mut r);
+            let message = rt::inside("GSSResponse", found)?;
+            ConnectionMessage::GSSResponse(message)
+        }
+        19 => {
             let found = SASLInitialResponse::read(&mut r);
             let message = rt::inside("SASLInitialResponse", found)?;
             ConnectionMessage::SASLInitialResponse(message)
         }
-        13 => {
+        20 => {
             let found = SASLResponse::read(&mut r);
             let message = rt::inside("SASLResponse", found)?;
             ConnectionMessage::SASLResponse(message)
         }
-        14 => {
+        21 => {
             let found = NegotiateProtocolVersion::read(&mut r);
             let message = rt::inside("NegotiateProtocolVersion", found)?;
             ConnectionMessage::NegotiateProtocolVersion(message)
         }
-        15 => {
+        22 => {
             let found = ParameterStatus::read(&mut r);
             let message = rt::inside("ParameterStatus", found)?;
             ConnectionMessage::ParameterStatus(message)
         }
-        16 => {
+        23 => {
             let found = BackendKeyData::read(&mut r);
             let message = rt::inside("BackendKeyData", found)?;
             ConnectionMessage::BackendKeyData(message)
         }
-        17 => {
+        24 => {
+            let found = NotificationResponse::read(&mut r);
+            let message = rt::inside("NotificationResponse", found)?;
+            ConnectionMessage::NotificationResponse(message)
+        }
+        25 => {
             let found = ReadyForQuery::read(&mut r);
             let message = rt::inside("ReadyForQuery", found)?;
             ConnectionMessage::ReadyForQuery(message)
         }
-        18 => {
+        26 => {
             let found = Query::read(&mut r);
             let message = rt::inside("Query", found)?;
             ConnectionMessage::Query(message)
         }
-        19 => {
+        27 => {
             let found = RowDescription::read(&mut r);
             let message = rt::inside("RowDescription", found)?;
             ConnectionMessage::RowDescription(message)
         }
-        20 => {
+        28 => {
             let found = DataRow::read(&mut r);
             let message = rt::inside("DataRow", found)?;
             ConnectionMessage::DataRow(message)
         }
-        21 => {
+        29 => {
             let found = CommandComplete::read(&mut r);
             let message = rt::inside("CommandComplete", found)?;
             ConnectionMessage::CommandComplete(message)
         }
-        22 => {
+        30 => {
             let found = EmptyQueryResponse::read(&mut r);
             let message = rt::inside("EmptyQueryResponse", found)?;
             ConnectionMessage::EmptyQueryResponse(message)
         }
-        23 => {
+        31 => {
             let found = ErrorResponse::read(&mut r);
             let message = rt::inside("ErrorResponse", found)?;
             ConnectionMessage::ErrorResponse(message)
         }
-        24 => {
+        32 => {
             let found = NoticeResponse::read(&mut r);
             let message = rt::inside("NoticeResponse", found)?;
             ConnectionMessage::NoticeResponse(message)
         }
-        25 => {
+        33 => {
+            let found = CopyInResponse::read(&mut r);
+            let message = rt::inside("CopyInResponse", found)?;
+            ConnectionMessage::CopyInResponse(message)
+        }
+        34 => {
+            let found = CopyOutResponse::read(&mut r);
+            let message = rt::inside("CopyOutResponse", found)?;
+            ConnectionMessage::CopyOutResponse(message)
+        }
+        35 => {
             let found = CopyBothResponse::read(&mut r);
             let message = rt::inside("CopyBothResponse", found)?;
             ConnectionMessage::CopyBothResponse(message)
         }
-        26 => {
+        36 => {
             let found = CopyData::read(&mut r);
             let message = rt::inside("CopyData", found)?;
             ConnectionMessage::CopyData(message)
         }
-        27 => {
+        37 => {
             let found = ClientCopyDone::read(&mut r);
             let message = rt::inside("ClientCopyDone", found)?;
             ConnectionMessage::ClientCopyDone(message)
         }
-        28 => {
+        38 => {
             let found = ServerCopyDone::read(&mut r);
             let message = rt::inside("ServerCopyDone", found)?;
             ConnectionMessage::ServerCopyDone(message)
         }
-        29 => {
+        39 => {
             let found = CopyFail::read(&mut r);
             let message = rt::inside("CopyFail", found)?;
             ConnectionMessage::CopyFail(message)
         }
-        30 => {
+        40 => {
             let found = Parse::read(&mut r);
             let message = rt::inside("Parse", found)?;
             ConnectionMessage::Parse(message)
         }
-        31 => {
+        41 => {
             let found = Bind::read(&mut r);
             let message = rt::inside("Bind", found)?;
             ConnectionMessage::Bind(message)
         }
-        32 => {
+        42 => {
             let found = Describe::read(&mut r);
             let message = rt::inside("Describe", found)?;
             ConnectionMessage::Describe(message)
         }
-        33 => {
+        43 => {
             let found = Execute::read(&mut r);
             let message = rt::inside("Execute", found)?;
             ConnectionMessage::Execute(message)
         }
-        34 => {
+        44 => {
             let found = Close::read(&mut r);
             let message = rt::inside("Close", found)?;
             ConnectionMessage::Close(message)
         }
-        35 => {
+        45 => {
             let found = Flush::read(&mut r);
             let message = rt::inside("Flush", found)?;
             ConnectionMessage::Flush(message)
         }
-        36 => {
+        46 => {
             let found = Sync::read(&mut r);
             let message = rt::inside("Sync", found)?;
             ConnectionMessage::Sync(message)
+        }
+        47 => {
+            let found = ParseComplete::read(&mut r);
+            let message = rt::inside("ParseComplete", found)?;
+            ConnectionMessage::ParseComplete(message)
+        }
+        48 => {
+            let found = BindComplete::read(&mut r);
+            let message = rt::inside("BindComplete", found)?;
+            ConnectionMessage::BindComplete(message)
+        }
+        49 => {
+            let found = CloseComplete::read(&mut r);
+            let message = rt::inside("CloseComplete", found)?;
+            ConnectionMessage::CloseComplete(message)
+        }
+        50 => {
+            let found = ParameterDescription::read(&mut r);
+            let message = rt::inside("ParameterDescription", found)?;
+            ConnectionMessage::ParameterDescription(message)
+        }
+        51 => {
+            let found = NoData::read(&mut r);
+            let message = rt::inside("NoData", found)?;
+            ConnectionMessage::NoData(message)
+        }
+        52 => {
+            let found = PortalSuspended::read(&mut r);
+            let message = rt::inside("PortalSuspended", found)?;
+            ConnectionMessage::PortalSuspended(message)
+        }
+        53 => {
+            let found = FunctionCall::read(&mut r);
+            let message = rt::inside("FunctionCall", found)?;
+            ConnectionMessage::FunctionCall(message)
+        }
+        54 => {
+            let found = FunctionCallResponse::read(&mut r);
+            let message = rt::inside("FunctionCallResponse", found)?;
+            ConnectionMessage::FunctionCallResponse(message)
         }
         _ => {
             let found = Terminate::read(&mut r);

@@ -206,7 +206,7 @@ export interface CancelRequest {
   message: "CancelRequest";
   /** Process ID of the backend. */
   processId: number;
-  /** Its secret key. */
+  /** Its secret key, as long as in BackendKeyData. */
   secretKey: Uint8Array;
 }
 
@@ -253,6 +253,30 @@ function writeEncryptionAccepted(w: wire.Writer, _m: EncryptionAccepted): void {
 }
 
 function jsonEncryptionAccepted(_m: EncryptionAccepted, layout: Layout): wire.Json {
+  void layout;
+  return {
+  };
+}
+
+/**
+ * The client may begin to establish a GSSAPI context.
+ *
+ * PostgreSQL 12 and newer, sent by the server.
+ */
+export interface GSSEncryptionAccepted {
+  message: "GSSEncryptionAccepted";
+}
+
+function readGSSEncryptionAccepted(r: wire.Reader): GSSEncryptionAccepted {
+  r.byte("tag", 71);
+  return { message: "GSSEncryptionAccepted" };
+}
+
+function writeGSSEncryptionAccepted(w: wire.Writer, _m: GSSEncryptionAccepted): void {
+  w.raw([71]);
+}
+
+function jsonGSSEncryptionAccepted(_m: GSSEncryptionAccepted, layout: Layout): wire.Json {
   void layout;
   return {
   };
@@ -312,6 +336,35 @@ function jsonAuthenticationOk(_m: AuthenticationOk, layout: Layout): wire.Json {
 }
 
 /**
+ * Asks for Kerberos V5 authentication; no supported server does.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface AuthenticationKerberosV5 {
+  message: "AuthenticationKerberosV5";
+}
+
+function readAuthenticationKerberosV5(r: wire.Reader): AuthenticationKerberosV5 {
+  r.byte("tag", 82);
+  r.length("length", 4);
+  r.constant("request", [0, 0, 0, 2]);
+  return { message: "AuthenticationKerberosV5" };
+}
+
+function writeAuthenticationKerberosV5(w: wire.Writer, _m: AuthenticationKerberosV5): void {
+  w.raw([82]);
+  w.raw([0, 0, 0, 0]);
+  w.raw([0, 0, 0, 2]);
+  w.close(1, 4);
+}
+
+function jsonAuthenticationKerberosV5(_m: AuthenticationKerberosV5, layout: Layout): wire.Json {
+  void layout;
+  return {
+  };
+}
+
+/**
  * Asks for a password as it is.
  *
  * PostgreSQL 10 and newer, sent by the server.
@@ -335,6 +388,132 @@ function writeAuthenticationCleartextPassword(w: wire.Writer, _m: Authentication
 }
 
 function jsonAuthenticationCleartextPassword(_m: AuthenticationCleartextPassword, layout: Layout): wire.Json {
+  void layout;
+  return {
+  };
+}
+
+/**
+ * Asks for a password that is hashed with MD5.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface AuthenticationMD5Password {
+  message: "AuthenticationMD5Password";
+  /** Bytes to hash with the MD5 of password and user name. */
+  salt: Uint8Array;
+}
+
+function readAuthenticationMD5Password(r: wire.Reader): AuthenticationMD5Password {
+  r.byte("tag", 82);
+  r.length("length", 4);
+  r.constant("request", [0, 0, 0, 5]);
+  const salt = r.bytes("salt", 4);
+  return { message: "AuthenticationMD5Password", salt };
+}
+
+function writeAuthenticationMD5Password(w: wire.Writer, m: AuthenticationMD5Password): void {
+  w.raw([82]);
+  w.raw([0, 0, 0, 0]);
+  w.raw([0, 0, 0, 5]);
+  w.bytes("salt", m.salt, 4);
+  w.close(1, 4);
+}
+
+function jsonAuthenticationMD5Password(m: AuthenticationMD5Password, layout: Layout): wire.Json {
+  void layout;
+  return {
+    salt: wire.jsonHex("hex", m.salt),
+  };
+}
+
+/**
+ * Asks for GSSAPI authentication.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface AuthenticationGSS {
+  message: "AuthenticationGSS";
+}
+
+function readAuthenticationGSS(r: wire.Reader): AuthenticationGSS {
+  r.byte("tag", 82);
+  r.length("length", 4);
+  r.constant("request", [0, 0, 0, 7]);
+  return { message: "AuthenticationGSS" };
+}
+
+function writeAuthenticationGSS(w: wire.Writer, _m: AuthenticationGSS): void {
+  w.raw([82]);
+  w.raw([0, 0, 0, 0]);
+  w.raw([0, 0, 0, 7]);
+  w.close(1, 4);
+}
+
+function jsonAuthenticationGSS(_m: AuthenticationGSS, layout: Layout): wire.Json {
+  void layout;
+  return {
+  };
+}
+
+/**
+ * Data of GSSAPI or SSPI; the client answers unless its context is complete.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface AuthenticationGSSContinue {
+  message: "AuthenticationGSSContinue";
+  /** The data. */
+  data: Uint8Array;
+}
+
+function readAuthenticationGSSContinue(r: wire.Reader): AuthenticationGSSContinue {
+  r.byte("tag", 82);
+  r.length("length", 4);
+  r.constant("request", [0, 0, 0, 8]);
+  const data_ = r.rest("data");
+  return { message: "AuthenticationGSSContinue", data: data_ };
+}
+
+function writeAuthenticationGSSContinue(w: wire.Writer, m: AuthenticationGSSContinue): void {
+  w.raw([82]);
+  w.raw([0, 0, 0, 0]);
+  w.raw([0, 0, 0, 8]);
+  w.bytes("data", m.data);
+  w.close(1, 4);
+}
+
+function jsonAuthenticationGSSContinue(m: AuthenticationGSSContinue, layout: Layout): wire.Json {
+  void layout;
+  return {
+    data: wire.jsonHex("hex", m.data),
+  };
+}
+
+/**
+ * Asks for SSPI authentication.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface AuthenticationSSPI {
+  message: "AuthenticationSSPI";
+}
+
+function readAuthenticationSSPI(r: wire.Reader): AuthenticationSSPI {
+  r.byte("tag", 82);
+  r.length("length", 4);
+  r.constant("request", [0, 0, 0, 9]);
+  return { message: "AuthenticationSSPI" };
+}
+
+function writeAuthenticationSSPI(w: wire.Writer, _m: AuthenticationSSPI): void {
+  w.raw([82]);
+  w.raw([0, 0, 0, 0]);
+  w.raw([0, 0, 0, 9]);
+  w.close(1, 4);
+}
+
+function jsonAuthenticationSSPI(_m: AuthenticationSSPI, layout: Layout): wire.Json {
   void layout;
   return {
   };
@@ -471,6 +650,38 @@ function jsonPasswordMessage(m: PasswordMessage, layout: Layout): wire.Json {
   void layout;
   return {
     password: wire.jsonText(m.password),
+  };
+}
+
+/**
+ * Data of GSSAPI or SSPI for the server.
+ *
+ * PostgreSQL 10 and newer, sent by the client.
+ */
+export interface GSSResponse {
+  message: "GSSResponse";
+  /** The data. */
+  data: Uint8Array;
+}
+
+function readGSSResponse(r: wire.Reader): GSSResponse {
+  r.byte("tag", 112);
+  r.length("length", 4);
+  const data_ = r.rest("data");
+  return { message: "GSSResponse", data: data_ };
+}
+
+function writeGSSResponse(w: wire.Writer, m: GSSResponse): void {
+  w.raw([112]);
+  w.raw([0, 0, 0, 0]);
+  w.bytes("data", m.data);
+  w.close(1, 4);
+}
+
+function jsonGSSResponse(m: GSSResponse, layout: Layout): wire.Json {
+  void layout;
+  return {
+    data: wire.jsonHex("hex", m.data),
   };
 }
 
@@ -654,6 +865,48 @@ function jsonBackendKeyData(m: BackendKeyData, layout: Layout): wire.Json {
   return {
     process_id: m.processId,
     secret_key: wire.jsonHex("hex", m.secretKey),
+  };
+}
+
+/**
+ * A notification of a channel to which the session listens.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface NotificationResponse {
+  message: "NotificationResponse";
+  /** Process ID of the backend that has notified. */
+  processId: number;
+  /** Name of the channel. */
+  channel: wire.Text;
+  /** What the notification carries, empty for nothing. */
+  payload: wire.Text;
+}
+
+function readNotificationResponse(r: wire.Reader): NotificationResponse {
+  r.byte("tag", 65);
+  r.length("length", 4);
+  const processId = r.uint32("process_id");
+  const channel = r.text("channel");
+  const payload = r.text("payload");
+  return { message: "NotificationResponse", processId, channel, payload };
+}
+
+function writeNotificationResponse(w: wire.Writer, m: NotificationResponse): void {
+  w.raw([65]);
+  w.raw([0, 0, 0, 0]);
+  w.uint("process_id", 4, m.processId);
+  w.text("channel", m.channel);
+  w.text("payload", m.payload);
+  w.close(1, 4);
+}
+
+function jsonNotificationResponse(m: NotificationResponse, layout: Layout): wire.Json {
+  void layout;
+  return {
+    process_id: m.processId,
+    channel: wire.jsonText(m.channel),
+    payload: wire.jsonText(m.payload),
   };
 }
 
@@ -992,6 +1245,98 @@ function jsonNoticeResponse(m: NoticeResponse, layout: Layout): wire.Json {
 }
 
 /**
+ * The server is ready for the data of a COPY FROM STDIN.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface CopyInResponse {
+  message: "CopyInResponse";
+  /** Format of the copy. */
+  format: number;
+  /** Format of each column. */
+  columnFormats: number[];
+}
+
+/** The values of format of CopyInResponse. */
+export const CopyInResponseFormat = {
+  /** Text. */
+  TEXT: 0,
+  /** Binary. */
+  BINARY: 1,
+} as const;
+
+function readCopyInResponse(r: wire.Reader): CopyInResponse {
+  r.byte("tag", 71);
+  r.length("length", 4);
+  const format = r.oneOf("format", 1, r.uint8("format"), 0, 1);
+  const columnCount = r.uint16("column_count");
+  const columnFormats = r.items("column_formats", Number(columnCount), () => r.oneOf("", 2, r.uint16(""), 0, 1));
+  return { message: "CopyInResponse", format, columnFormats };
+}
+
+function writeCopyInResponse(w: wire.Writer, m: CopyInResponse): void {
+  w.raw([71]);
+  w.raw([0, 0, 0, 0]);
+  w.uint("format", 1, w.oneOf("format", m.format, 0, 1));
+  w.uint("column_count", 2, m.columnFormats.length);
+  w.items("column_formats", m.columnFormats, (item) => w.uint("", 2, w.oneOf("", item, 0, 1)));
+  w.close(1, 4);
+}
+
+function jsonCopyInResponse(m: CopyInResponse, layout: Layout): wire.Json {
+  return {
+    format: m.format,
+    column_formats: m.columnFormats.map((item) => item),
+  };
+}
+
+/**
+ * The data of a COPY TO STDOUT follow.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface CopyOutResponse {
+  message: "CopyOutResponse";
+  /** Format of the copy. */
+  format: number;
+  /** Format of each column. */
+  columnFormats: number[];
+}
+
+/** The values of format of CopyOutResponse. */
+export const CopyOutResponseFormat = {
+  /** Text. */
+  TEXT: 0,
+  /** Binary. */
+  BINARY: 1,
+} as const;
+
+function readCopyOutResponse(r: wire.Reader): CopyOutResponse {
+  r.byte("tag", 72);
+  r.length("length", 4);
+  const format = r.oneOf("format", 1, r.uint8("format"), 0, 1);
+  const columnCount = r.uint16("column_count");
+  const columnFormats = r.items("column_formats", Number(columnCount), () => r.oneOf("", 2, r.uint16(""), 0, 1));
+  return { message: "CopyOutResponse", format, columnFormats };
+}
+
+function writeCopyOutResponse(w: wire.Writer, m: CopyOutResponse): void {
+  w.raw([72]);
+  w.raw([0, 0, 0, 0]);
+  w.uint("format", 1, w.oneOf("format", m.format, 0, 1));
+  w.uint("column_count", 2, m.columnFormats.length);
+  w.items("column_formats", m.columnFormats, (item) => w.uint("", 2, w.oneOf("", item, 0, 1)));
+  w.close(1, 4);
+}
+
+function jsonCopyOutResponse(m: CopyOutResponse, layout: Layout): wire.Json {
+  return {
+    format: m.format,
+    column_formats: m.columnFormats.map((item) => item),
+  };
+}
+
+/**
  * The stream begins: both may send CopyData.
  *
  * PostgreSQL 10 and newer, sent by the server.
@@ -1038,13 +1383,13 @@ function jsonCopyBothResponse(m: CopyBothResponse, layout: Layout): wire.Json {
 }
 
 /**
- * A piece of a copy; in replication one frame of the envelope.
+ * A piece of a copy: in replication one frame of the envelope, of a COPY TO one row.
  *
  * PostgreSQL 10 and newer.
  */
 export interface CopyData {
   message: "CopyData";
-  /** The frame, to the end. */
+  /** The frame or the row, to the end. */
   data: Uint8Array;
 }
 
@@ -1448,6 +1793,277 @@ function jsonSync(_m: Sync, layout: Layout): wire.Json {
 }
 
 /**
+ * A statement has been prepared.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface ParseComplete {
+  message: "ParseComplete";
+}
+
+function readParseComplete(r: wire.Reader): ParseComplete {
+  r.byte("tag", 49);
+  r.length("length", 4);
+  return { message: "ParseComplete" };
+}
+
+function writeParseComplete(w: wire.Writer, _m: ParseComplete): void {
+  w.raw([49]);
+  w.raw([0, 0, 0, 0]);
+  w.close(1, 4);
+}
+
+function jsonParseComplete(_m: ParseComplete, layout: Layout): wire.Json {
+  void layout;
+  return {
+  };
+}
+
+/**
+ * A portal has been created.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface BindComplete {
+  message: "BindComplete";
+}
+
+function readBindComplete(r: wire.Reader): BindComplete {
+  r.byte("tag", 50);
+  r.length("length", 4);
+  return { message: "BindComplete" };
+}
+
+function writeBindComplete(w: wire.Writer, _m: BindComplete): void {
+  w.raw([50]);
+  w.raw([0, 0, 0, 0]);
+  w.close(1, 4);
+}
+
+function jsonBindComplete(_m: BindComplete, layout: Layout): wire.Json {
+  void layout;
+  return {
+  };
+}
+
+/**
+ * A statement or a portal has been closed, or did not exist.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface CloseComplete {
+  message: "CloseComplete";
+}
+
+function readCloseComplete(r: wire.Reader): CloseComplete {
+  r.byte("tag", 51);
+  r.length("length", 4);
+  return { message: "CloseComplete" };
+}
+
+function writeCloseComplete(w: wire.Writer, _m: CloseComplete): void {
+  w.raw([51]);
+  w.raw([0, 0, 0, 0]);
+  w.close(1, 4);
+}
+
+function jsonCloseComplete(_m: CloseComplete, layout: Layout): wire.Json {
+  void layout;
+  return {
+  };
+}
+
+/**
+ * Describes the parameters of a statement.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface ParameterDescription {
+  message: "ParameterDescription";
+  /** Types of the parameters. */
+  types: number[];
+}
+
+function readParameterDescription(r: wire.Reader): ParameterDescription {
+  r.byte("tag", 116);
+  r.length("length", 4);
+  const typeCount = r.uint16("type_count");
+  const types = r.items("types", Number(typeCount), () => r.uint32(""));
+  return { message: "ParameterDescription", types };
+}
+
+function writeParameterDescription(w: wire.Writer, m: ParameterDescription): void {
+  w.raw([116]);
+  w.raw([0, 0, 0, 0]);
+  w.uint("type_count", 2, m.types.length);
+  w.items("types", m.types, (item) => w.uint("", 4, item));
+  w.close(1, 4);
+}
+
+function jsonParameterDescription(m: ParameterDescription, layout: Layout): wire.Json {
+  return {
+    types: m.types.map((item) => item),
+  };
+}
+
+/**
+ * The statement or the portal returns no rows.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface NoData {
+  message: "NoData";
+}
+
+function readNoData(r: wire.Reader): NoData {
+  r.byte("tag", 110);
+  r.length("length", 4);
+  return { message: "NoData" };
+}
+
+function writeNoData(w: wire.Writer, _m: NoData): void {
+  w.raw([110]);
+  w.raw([0, 0, 0, 0]);
+  w.close(1, 4);
+}
+
+function jsonNoData(_m: NoData, layout: Layout): wire.Json {
+  void layout;
+  return {
+  };
+}
+
+/**
+ * An Execute has returned as many rows as it asked for; the portal may have more.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface PortalSuspended {
+  message: "PortalSuspended";
+}
+
+function readPortalSuspended(r: wire.Reader): PortalSuspended {
+  r.byte("tag", 115);
+  r.length("length", 4);
+  return { message: "PortalSuspended" };
+}
+
+function writePortalSuspended(w: wire.Writer, _m: PortalSuspended): void {
+  w.raw([115]);
+  w.raw([0, 0, 0, 0]);
+  w.close(1, 4);
+}
+
+function jsonPortalSuspended(_m: PortalSuspended, layout: Layout): wire.Json {
+  void layout;
+  return {
+  };
+}
+
+/**
+ * Calls a function by its OID.
+ *
+ * PostgreSQL 10 and newer, sent by the client.
+ */
+export interface FunctionCall {
+  message: "FunctionCall";
+  /** OID of the function. */
+  functionOid: number;
+  /** Formats of the arguments. */
+  formats: number[];
+  /** The arguments. */
+  arguments: (Uint8Array | null)[];
+  /** Format of the result. */
+  resultFormat: number;
+}
+
+/** The values of resultFormat of FunctionCall. */
+export const FunctionCallResultFormat = {
+  /** Text. */
+  TEXT: 0,
+  /** Binary. */
+  BINARY: 1,
+} as const;
+
+function readFunctionCall(r: wire.Reader): FunctionCall {
+  r.byte("tag", 70);
+  r.length("length", 4);
+  const functionOid = r.uint32("function_oid");
+  const formatCount = r.uint16("format_count");
+  const formats = r.items("formats", Number(formatCount), () => r.oneOf("", 2, r.uint16(""), 0, 1));
+  const argumentCount = r.uint16("argument_count");
+  const arguments_ = r.items("arguments", Number(argumentCount), () => readFunctionCallArguments(r));
+  const resultFormat = r.oneOf("result_format", 2, r.uint16("result_format"), 0, 1);
+  return { message: "FunctionCall", functionOid, formats, arguments: arguments_, resultFormat };
+}
+
+function writeFunctionCall(w: wire.Writer, m: FunctionCall): void {
+  w.raw([70]);
+  w.raw([0, 0, 0, 0]);
+  w.uint("function_oid", 4, m.functionOid);
+  w.uint("format_count", 2, m.formats.length);
+  w.items("formats", m.formats, (item) => w.uint("", 2, w.oneOf("", item, 0, 1)));
+  w.uint("argument_count", 2, m.arguments.length);
+  w.items("arguments", m.arguments, (item) => writeFunctionCallArguments(w, item));
+  w.uint("result_format", 2, w.oneOf("result_format", m.resultFormat, 0, 1));
+  w.close(1, 4);
+}
+
+function jsonFunctionCall(m: FunctionCall, layout: Layout): wire.Json {
+  return {
+    function_oid: m.functionOid,
+    formats: m.formats.map((item) => item),
+    arguments: m.arguments.map((item) => item === null ? null : wire.jsonHex("hex", item)),
+    result_format: m.resultFormat,
+  };
+}
+
+function readFunctionCallArguments(r: wire.Reader): Uint8Array | null {
+  const argumentLength = r.int32("argument_length");
+  const argument = r.nullable("argument", argumentLength, -1);
+  return argument;
+}
+
+function writeFunctionCallArguments(w: wire.Writer, m: Uint8Array | null): void {
+  w.int("argument_length", 4, m?.length ?? -1);
+  w.bytes("argument", m ?? []);
+}
+
+/**
+ * The result of a function call.
+ *
+ * PostgreSQL 10 and newer, sent by the server.
+ */
+export interface FunctionCallResponse {
+  message: "FunctionCallResponse";
+  /** The result in the format that was asked for. */
+  result: Uint8Array | null;
+}
+
+function readFunctionCallResponse(r: wire.Reader): FunctionCallResponse {
+  r.byte("tag", 86);
+  r.length("length", 4);
+  const resultLength = r.int32("result_length");
+  const result = r.nullable("result", resultLength, -1);
+  return { message: "FunctionCallResponse", result };
+}
+
+function writeFunctionCallResponse(w: wire.Writer, m: FunctionCallResponse): void {
+  w.raw([86]);
+  w.raw([0, 0, 0, 0]);
+  w.int("result_length", 4, m.result?.length ?? -1);
+  w.bytes("result", m.result ?? []);
+  w.close(1, 4);
+}
+
+function jsonFunctionCallResponse(m: FunctionCallResponse, layout: Layout): wire.Json {
+  void layout;
+  return {
+    result: m.result === null ? null : wire.jsonHex("hex", m.result),
+  };
+}
+
+/**
  * The client ends the connection.
  *
  * PostgreSQL 10 and newer, sent by the client.
@@ -1481,18 +2097,26 @@ export type ConnectionMessage =
   | GSSENCRequest
   | CancelRequest
   | EncryptionAccepted
+  | GSSEncryptionAccepted
   | EncryptionRefused
   | AuthenticationOk
+  | AuthenticationKerberosV5
   | AuthenticationCleartextPassword
+  | AuthenticationMD5Password
+  | AuthenticationGSS
+  | AuthenticationGSSContinue
+  | AuthenticationSSPI
   | AuthenticationSASL
   | AuthenticationSASLContinue
   | AuthenticationSASLFinal
   | PasswordMessage
+  | GSSResponse
   | SASLInitialResponse
   | SASLResponse
   | NegotiateProtocolVersion
   | ParameterStatus
   | BackendKeyData
+  | NotificationResponse
   | ReadyForQuery
   | Query
   | RowDescription
@@ -1501,6 +2125,8 @@ export type ConnectionMessage =
   | EmptyQueryResponse
   | ErrorResponse
   | NoticeResponse
+  | CopyInResponse
+  | CopyOutResponse
   | CopyBothResponse
   | CopyData
   | ClientCopyDone
@@ -1513,6 +2139,14 @@ export type ConnectionMessage =
   | Close
   | Flush
   | Sync
+  | ParseComplete
+  | BindComplete
+  | CloseComplete
+  | ParameterDescription
+  | NoData
+  | PortalSuspended
+  | FunctionCall
+  | FunctionCallResponse
   | Terminate;
 
 /** The names of the messages, in the order of the specification. */
@@ -1522,18 +2156,26 @@ export const NAMES: readonly string[] = [
   "GSSENCRequest",
   "CancelRequest",
   "EncryptionAccepted",
+  "GSSEncryptionAccepted",
   "EncryptionRefused",
   "AuthenticationOk",
+  "AuthenticationKerberosV5",
   "AuthenticationCleartextPassword",
+  "AuthenticationMD5Password",
+  "AuthenticationGSS",
+  "AuthenticationGSSContinue",
+  "AuthenticationSSPI",
   "AuthenticationSASL",
   "AuthenticationSASLContinue",
   "AuthenticationSASLFinal",
   "PasswordMessage",
+  "GSSResponse",
   "SASLInitialResponse",
   "SASLResponse",
   "NegotiateProtocolVersion",
   "ParameterStatus",
   "BackendKeyData",
+  "NotificationResponse",
   "ReadyForQuery",
   "Query",
   "RowDescription",
@@ -1542,6 +2184,8 @@ export const NAMES: readonly string[] = [
   "EmptyQueryResponse",
   "ErrorResponse",
   "NoticeResponse",
+  "CopyInResponse",
+  "CopyOutResponse",
   "CopyBothResponse",
   "CopyData",
   "ClientCopyDone",
@@ -1554,6 +2198,14 @@ export const NAMES: readonly string[] = [
   "Close",
   "Flush",
   "Sync",
+  "ParseComplete",
+  "BindComplete",
+  "CloseComplete",
+  "ParameterDescription",
+  "NoData",
+  "PortalSuspended",
+  "FunctionCall",
+  "FunctionCallResponse",
   "Terminate",
 ];
 
@@ -1576,12 +2228,24 @@ function jsonFields(message: ConnectionMessage, layout: Layout): wire.Json {
       return jsonCancelRequest(message, layout);
     case "EncryptionAccepted":
       return jsonEncryptionAccepted(message, layout);
+    case "GSSEncryptionAccepted":
+      return jsonGSSEncryptionAccepted(message, layout);
     case "EncryptionRefused":
       return jsonEncryptionRefused(message, layout);
     case "AuthenticationOk":
       return jsonAuthenticationOk(message, layout);
+    case "AuthenticationKerberosV5":
+      return jsonAuthenticationKerberosV5(message, layout);
     case "AuthenticationCleartextPassword":
       return jsonAuthenticationCleartextPassword(message, layout);
+    case "AuthenticationMD5Password":
+      return jsonAuthenticationMD5Password(message, layout);
+    case "AuthenticationGSS":
+      return jsonAuthenticationGSS(message, layout);
+    case "AuthenticationGSSContinue":
+      return jsonAuthenticationGSSContinue(message, layout);
+    case "AuthenticationSSPI":
+      return jsonAuthenticationSSPI(message, layout);
     case "AuthenticationSASL":
       return jsonAuthenticationSASL(message, layout);
     case "AuthenticationSASLContinue":
@@ -1590,6 +2254,8 @@ function jsonFields(message: ConnectionMessage, layout: Layout): wire.Json {
       return jsonAuthenticationSASLFinal(message, layout);
     case "PasswordMessage":
       return jsonPasswordMessage(message, layout);
+    case "GSSResponse":
+      return jsonGSSResponse(message, layout);
     case "SASLInitialResponse":
       return jsonSASLInitialResponse(message, layout);
     case "SASLResponse":
@@ -1600,6 +2266,8 @@ function jsonFields(message: ConnectionMessage, layout: Layout): wire.Json {
       return jsonParameterStatus(message, layout);
     case "BackendKeyData":
       return jsonBackendKeyData(message, layout);
+    case "NotificationResponse":
+      return jsonNotificationResponse(message, layout);
     case "ReadyForQuery":
       return jsonReadyForQuery(message, layout);
     case "Query":
@@ -1616,6 +2284,10 @@ function jsonFields(message: ConnectionMessage, layout: Layout): wire.Json {
       return jsonErrorResponse(message, layout);
     case "NoticeResponse":
       return jsonNoticeResponse(message, layout);
+    case "CopyInResponse":
+      return jsonCopyInResponse(message, layout);
+    case "CopyOutResponse":
+      return jsonCopyOutResponse(message, layout);
     case "CopyBothResponse":
       return jsonCopyBothResponse(message, layout);
     case "CopyData":
@@ -1640,6 +2312,22 @@ function jsonFields(message: ConnectionMessage, layout: Layout): wire.Json {
       return jsonFlush(message, layout);
     case "Sync":
       return jsonSync(message, layout);
+    case "ParseComplete":
+      return jsonParseComplete(message, layout);
+    case "BindComplete":
+      return jsonBindComplete(message, layout);
+    case "CloseComplete":
+      return jsonCloseComplete(message, layout);
+    case "ParameterDescription":
+      return jsonParameterDescription(message, layout);
+    case "NoData":
+      return jsonNoData(message, layout);
+    case "PortalSuspended":
+      return jsonPortalSuspended(message, layout);
+    case "FunctionCall":
+      return jsonFunctionCall(message, layout);
+    case "FunctionCallResponse":
+      return jsonFunctionCallResponse(message, layout);
     case "Terminate":
       return jsonTerminate(message, layout);
   }
@@ -1664,14 +2352,32 @@ export function build(message: ConnectionMessage): Uint8Array {
     case "EncryptionAccepted":
       writeEncryptionAccepted(w, message);
       break;
+    case "GSSEncryptionAccepted":
+      writeGSSEncryptionAccepted(w, message);
+      break;
     case "EncryptionRefused":
       writeEncryptionRefused(w, message);
       break;
     case "AuthenticationOk":
       writeAuthenticationOk(w, message);
       break;
+    case "AuthenticationKerberosV5":
+      writeAuthenticationKerberosV5(w, message);
+      break;
     case "AuthenticationCleartextPassword":
       writeAuthenticationCleartextPassword(w, message);
+      break;
+    case "AuthenticationMD5Password":
+      writeAuthenticationMD5Password(w, message);
+      break;
+    case "AuthenticationGSS":
+      writeAuthenticationGSS(w, message);
+      break;
+    case "AuthenticationGSSContinue":
+      writeAuthenticationGSSContinue(w, message);
+      break;
+    case "AuthenticationSSPI":
+      writeAuthenticationSSPI(w, message);
       break;
     case "AuthenticationSASL":
       writeAuthenticationSASL(w, message);
@@ -1684,6 +2390,9 @@ export function build(message: ConnectionMessage): Uint8Array {
       break;
     case "PasswordMessage":
       writePasswordMessage(w, message);
+      break;
+    case "GSSResponse":
+      writeGSSResponse(w, message);
       break;
     case "SASLInitialResponse":
       writeSASLInitialResponse(w, message);
@@ -1699,6 +2408,9 @@ export function build(message: ConnectionMessage): Uint8Array {
       break;
     case "BackendKeyData":
       writeBackendKeyData(w, message);
+      break;
+    case "NotificationResponse":
+      writeNotificationResponse(w, message);
       break;
     case "ReadyForQuery":
       writeReadyForQuery(w, message);
@@ -1723,6 +2435,12 @@ export function build(message: ConnectionMessage): Uint8Array {
       break;
     case "NoticeResponse":
       writeNoticeResponse(w, message);
+      break;
+    case "CopyInResponse":
+      writeCopyInResponse(w, message);
+      break;
+    case "CopyOutResponse":
+      writeCopyOutResponse(w, message);
       break;
     case "CopyBothResponse":
       writeCopyBothResponse(w, message);
@@ -1760,6 +2478,30 @@ export function build(message: ConnectionMessage): Uint8Array {
     case "Sync":
       writeSync(w, message);
       break;
+    case "ParseComplete":
+      writeParseComplete(w, message);
+      break;
+    case "BindComplete":
+      writeBindComplete(w, message);
+      break;
+    case "CloseComplete":
+      writeCloseComplete(w, message);
+      break;
+    case "ParameterDescription":
+      writeParameterDescription(w, message);
+      break;
+    case "NoData":
+      writeNoData(w, message);
+      break;
+    case "PortalSuspended":
+      writePortalSuspended(w, message);
+      break;
+    case "FunctionCall":
+      writeFunctionCall(w, message);
+      break;
+    case "FunctionCallResponse":
+      writeFunctionCallResponse(w, message);
+      break;
     case "Terminate":
       writeTerminate(w, message);
       break;
@@ -1778,12 +2520,15 @@ export const STATES = [
   "encryption",
   "authentication",
   "password",
+  "gss",
   "sasl",
   "sasl_response",
   "starting",
   "idle",
   "query",
   "extended",
+  "copy_in",
+  "copy_out",
   "copy_both",
   "copy_client_done",
   "copy_server_done",
@@ -1796,35 +2541,41 @@ export type State = (typeof STATES)[number];
 /** The messages that each sender can send in a state, each with the state that follows. */
 const FOLLOWING: Record<Sender, readonly (readonly (readonly [number, number])[])[]> = {
   server: [
-    [[23, 0]], // startup
-    [[4, 0], [5, 0], [23, 1]], // encryption
-    [[6, 6], [7, 3], [8, 4], [9, 5], [10, 2], [14, 2], [23, 2], [24, 2]], // authentication
-    [[23, 3]], // password
-    [[23, 4]], // sasl
-    [[23, 5]], // sasl_response
-    [[15, 6], [16, 6], [17, 7], [23, 6], [24, 6]], // starting
-    [[15, 7], [23, 7], [24, 7]], // idle
-    [[15, 8], [17, 7], [19, 8], [20, 8], [21, 8], [22, 8], [23, 8], [24, 8], [25, 10]], // query
-    [[15, 9], [17, 7], [19, 9], [20, 9], [21, 9], [22, 9], [23, 9], [24, 9]], // extended
-    [[15, 10], [17, 7], [21, 10], [23, 10], [24, 10], [26, 10], [28, 12]], // copy_both
-    [[15, 11], [17, 7], [21, 11], [23, 11], [24, 11], [26, 11], [28, 12]], // copy_client_done
-    [[15, 12], [17, 7], [21, 12], [23, 12], [24, 12], [26, 12]], // copy_server_done
+    [[31, 0]], // startup
+    [[4, 0], [5, 0], [6, 0], [31, 1]], // encryption
+    [[7, 7], [8, 2], [9, 3], [10, 3], [11, 4], [12, 4], [13, 4], [14, 5], [15, 6], [16, 2], [21, 2], [31, 2], [32, 2]], // authentication
+    [[31, 3]], // password
+    [[7, 7], [8, 4], [9, 3], [10, 3], [11, 4], [12, 4], [13, 4], [14, 5], [31, 4], [32, 4]], // gss
+    [[31, 5]], // sasl
+    [[31, 6]], // sasl_response
+    [[22, 7], [23, 7], [24, 7], [25, 8], [31, 7], [32, 7]], // starting
+    [[22, 8], [24, 8], [25, 8], [27, 8], [28, 8], [29, 8], [30, 8], [31, 8], [32, 8], [33, 11], [34, 12], [35, 13], [47, 8], [48, 8], [49, 8], [50, 8], [51, 8], [52, 8], [54, 8]], // idle
+    [[22, 9], [24, 9], [25, 8], [27, 9], [28, 9], [29, 9], [30, 9], [31, 9], [32, 9], [33, 11], [34, 12], [35, 13], [36, 9], [38, 15], [47, 9], [48, 9], [49, 9], [50, 9], [51, 9], [52, 9], [54, 9]], // query
+    [[22, 10], [24, 10], [25, 8], [27, 10], [28, 10], [29, 10], [30, 10], [31, 10], [32, 10], [33, 11], [34, 12], [36, 10], [38, 15], [47, 10], [48, 10], [49, 10], [50, 10], [51, 10], [52, 10], [54, 10]], // extended
+    [[22, 11], [24, 11], [25, 8], [27, 11], [28, 11], [29, 11], [30, 11], [31, 11], [32, 11], [33, 11], [34, 12], [36, 11], [47, 11], [48, 11], [49, 11], [50, 11], [51, 11], [52, 11], [54, 11]], // copy_in
+    [[22, 12], [24, 12], [25, 8], [31, 12], [32, 12], [36, 12], [38, 15]], // copy_out
+    [[22, 13], [24, 13], [25, 8], [29, 13], [31, 13], [32, 13], [36, 13], [38, 15]], // copy_both
+    [[22, 14], [24, 14], [25, 8], [27, 14], [28, 14], [29, 14], [30, 14], [31, 14], [32, 14], [33, 11], [34, 12], [36, 14], [38, 15], [47, 14], [48, 14], [49, 14], [50, 14], [51, 14], [52, 14], [54, 14]], // copy_client_done
+    [[22, 15], [24, 15], [25, 8], [27, 15], [28, 15], [29, 15], [30, 15], [31, 15], [32, 15], [33, 11], [34, 12], [36, 15], [47, 15], [48, 15], [49, 15], [50, 15], [51, 15], [52, 15], [54, 15]], // copy_server_done
     [], // closed
   ],
   client: [
-    [[0, 2], [1, 1], [2, 1], [3, 13]], // startup
+    [[0, 2], [1, 1], [2, 1], [3, 16]], // startup
     [], // encryption
     [], // authentication
-    [[11, 2]], // password
-    [[12, 2]], // sasl
-    [[13, 2]], // sasl_response
+    [[17, 2]], // password
+    [[18, 2]], // gss
+    [[19, 2]], // sasl
+    [[20, 2]], // sasl_response
     [], // starting
-    [[18, 8], [26, 7], [27, 7], [29, 7], [30, 9], [31, 9], [32, 9], [33, 9], [34, 9], [35, 7], [36, 9], [37, 13]], // idle
-    [], // query
-    [[30, 9], [31, 9], [32, 9], [33, 9], [34, 9], [35, 9], [36, 9], [37, 13]], // extended
-    [[26, 10], [27, 11], [29, 11], [37, 13]], // copy_both
-    [[26, 11], [27, 11], [37, 13]], // copy_client_done
-    [[26, 12], [27, 11], [29, 11], [37, 13]], // copy_server_done
+    [[26, 9], [36, 8], [37, 8], [39, 8], [40, 10], [41, 10], [42, 10], [43, 10], [44, 10], [45, 8], [46, 8], [53, 9], [55, 16]], // idle
+    [[26, 9], [36, 9], [37, 9], [39, 9], [40, 10], [41, 10], [42, 10], [43, 10], [44, 10], [45, 9], [46, 9], [53, 9], [55, 16]], // query
+    [[26, 9], [36, 10], [37, 10], [39, 10], [40, 10], [41, 10], [42, 10], [43, 10], [44, 10], [45, 10], [46, 10], [53, 9], [55, 16]], // extended
+    [[36, 11], [37, 14], [39, 14], [45, 11], [46, 11], [55, 16]], // copy_in
+    [[26, 9], [36, 12], [40, 10], [41, 10], [42, 10], [43, 10], [44, 10], [45, 12], [46, 12], [53, 9], [55, 16]], // copy_out
+    [[36, 13], [37, 14], [39, 14], [55, 16]], // copy_both
+    [[26, 9], [36, 14], [37, 14], [40, 10], [41, 10], [42, 10], [43, 10], [44, 10], [45, 14], [46, 14], [53, 9], [55, 16]], // copy_client_done
+    [[26, 9], [36, 15], [37, 14], [39, 14], [40, 10], [41, 10], [42, 10], [43, 10], [44, 10], [45, 15], [46, 15], [53, 9], [55, 16]], // copy_server_done
     [], // closed
   ],
 };
@@ -1836,18 +2587,26 @@ const BEGINS: readonly (readonly [readonly number[], readonly number[]])[] = [
   [[], [4, 210, 22, 48]], // GSSENCRequest
   [[], [4, 210, 22, 46]], // CancelRequest
   [[83], []], // EncryptionAccepted
+  [[71], []], // GSSEncryptionAccepted
   [[78], []], // EncryptionRefused
   [[82], [0, 0, 0, 0]], // AuthenticationOk
+  [[82], [0, 0, 0, 2]], // AuthenticationKerberosV5
   [[82], [0, 0, 0, 3]], // AuthenticationCleartextPassword
+  [[82], [0, 0, 0, 5]], // AuthenticationMD5Password
+  [[82], [0, 0, 0, 7]], // AuthenticationGSS
+  [[82], [0, 0, 0, 8]], // AuthenticationGSSContinue
+  [[82], [0, 0, 0, 9]], // AuthenticationSSPI
   [[82], [0, 0, 0, 10]], // AuthenticationSASL
   [[82], [0, 0, 0, 11]], // AuthenticationSASLContinue
   [[82], [0, 0, 0, 12]], // AuthenticationSASLFinal
   [[112], []], // PasswordMessage
+  [[112], []], // GSSResponse
   [[112], []], // SASLInitialResponse
   [[112], []], // SASLResponse
   [[118], []], // NegotiateProtocolVersion
   [[83], []], // ParameterStatus
   [[75], []], // BackendKeyData
+  [[65], []], // NotificationResponse
   [[90], []], // ReadyForQuery
   [[81], []], // Query
   [[84], []], // RowDescription
@@ -1856,6 +2615,8 @@ const BEGINS: readonly (readonly [readonly number[], readonly number[]])[] = [
   [[73], []], // EmptyQueryResponse
   [[69], []], // ErrorResponse
   [[78], []], // NoticeResponse
+  [[71], []], // CopyInResponse
+  [[72], []], // CopyOutResponse
   [[87], []], // CopyBothResponse
   [[100], []], // CopyData
   [[99], []], // ClientCopyDone
@@ -1868,6 +2629,14 @@ const BEGINS: readonly (readonly [readonly number[], readonly number[]])[] = [
   [[67], []], // Close
   [[72], []], // Flush
   [[83], []], // Sync
+  [[49], []], // ParseComplete
+  [[50], []], // BindComplete
+  [[51], []], // CloseComplete
+  [[116], []], // ParameterDescription
+  [[110], []], // NoData
+  [[115], []], // PortalSuspended
+  [[70], []], // FunctionCall
+  [[86], []], // FunctionCallResponse
   [[88], []], // Terminate
 ];
 
@@ -1905,134 +2674,206 @@ export function parse(data: Uint8Array, sender: Sender, state: State, trace?: wi
       message = readEncryptionAccepted(r);
       break;
     case 5:
+      r.begin("GSSEncryptionAccepted");
+      message = readGSSEncryptionAccepted(r);
+      break;
+    case 6:
       r.begin("EncryptionRefused");
       message = readEncryptionRefused(r);
       break;
-    case 6:
+    case 7:
       r.begin("AuthenticationOk");
       message = readAuthenticationOk(r);
       break;
-    case 7:
+    case 8:
+      r.begin("AuthenticationKerberosV5");
+      message = readAuthenticationKerberosV5(r);
+      break;
+    case 9:
       r.begin("AuthenticationCleartextPassword");
       message = readAuthenticationCleartextPassword(r);
       break;
-    case 8:
+    case 10:
+      r.begin("AuthenticationMD5Password");
+      message = readAuthenticationMD5Password(r);
+      break;
+    case 11:
+      r.begin("AuthenticationGSS");
+      message = readAuthenticationGSS(r);
+      break;
+    case 12:
+      r.begin("AuthenticationGSSContinue");
+      message = readAuthenticationGSSContinue(r);
+      break;
+    case 13:
+      r.begin("AuthenticationSSPI");
+      message = readAuthenticationSSPI(r);
+      break;
+    case 14:
       r.begin("AuthenticationSASL");
       message = readAuthenticationSASL(r);
       break;
-    case 9:
+    case 15:
       r.begin("AuthenticationSASLContinue");
       message = readAuthenticationSASLContinue(r);
       break;
-    case 10:
+    case 16:
       r.begin("AuthenticationSASLFinal");
       message = readAuthenticationSASLFinal(r);
       break;
-    case 11:
+    case 17:
       r.begin("PasswordMessage");
       message = readPasswordMessage(r);
       break;
-    case 12:
+    case 18:
+      r.begin("GSSResponse");
+      message = readGSSResponse(r);
+      break;
+    case 19:
       r.begin("SASLInitialResponse");
       message = readSASLInitialResponse(r);
       break;
-    case 13:
+    case 20:
       r.begin("SASLResponse");
       message = readSASLResponse(r);
       break;
-    case 14:
+    case 21:
       r.begin("NegotiateProtocolVersion");
       message = readNegotiateProtocolVersion(r);
       break;
-    case 15:
+    case 22:
       r.begin("ParameterStatus");
       message = readParameterStatus(r);
       break;
-    case 16:
+    case 23:
       r.begin("BackendKeyData");
       message = readBackendKeyData(r);
       break;
-    case 17:
+    case 24:
+      r.begin("NotificationResponse");
+      message = readNotificationResponse(r);
+      break;
+    case 25:
       r.begin("ReadyForQuery");
       message = readReadyForQuery(r);
       break;
-    case 18:
+    case 26:
       r.begin("Query");
       message = readQuery(r);
       break;
-    case 19:
+    case 27:
       r.begin("RowDescription");
       message = readRowDescription(r);
       break;
-    case 20:
+    case 28:
       r.begin("DataRow");
       message = readDataRow(r);
       break;
-    case 21:
+    case 29:
       r.begin("CommandComplete");
       message = readCommandComplete(r);
       break;
-    case 22:
+    case 30:
       r.begin("EmptyQueryResponse");
       message = readEmptyQueryResponse(r);
       break;
-    case 23:
+    case 31:
       r.begin("ErrorResponse");
       message = readErrorResponse(r);
       break;
-    case 24:
+    case 32:
       r.begin("NoticeResponse");
       message = readNoticeResponse(r);
       break;
-    case 25:
+    case 33:
+      r.begin("CopyInResponse");
+      message = readCopyInResponse(r);
+      break;
+    case 34:
+      r.begin("CopyOutResponse");
+      message = readCopyOutResponse(r);
+      break;
+    case 35:
       r.begin("CopyBothResponse");
       message = readCopyBothResponse(r);
       break;
-    case 26:
+    case 36:
       r.begin("CopyData");
       message = readCopyData(r);
       break;
-    case 27:
+    case 37:
       r.begin("ClientCopyDone");
       message = readClientCopyDone(r);
       break;
-    case 28:
+    case 38:
       r.begin("ServerCopyDone");
       message = readServerCopyDone(r);
       break;
-    case 29:
+    case 39:
       r.begin("CopyFail");
       message = readCopyFail(r);
       break;
-    case 30:
+    case 40:
       r.begin("Parse");
       message = readParse(r);
       break;
-    case 31:
+    case 41:
       r.begin("Bind");
       message = readBind(r);
       break;
-    case 32:
+    case 42:
       r.begin("Describe");
       message = readDescribe(r);
       break;
-    case 33:
+    case 43:
       r.begin("Execute");
       message = readExecute(r);
       break;
-    case 34:
+    case 44:
       r.begin("Close");
       message = readClose(r);
       break;
-    case 35:
+    case 45:
       r.begin("Flush");
       message = readFlush(r);
       break;
-    case 36:
+    case 46:
       r.begin("Sync");
       message = readSync(r);
       break;
-    case 37:
+    case 47:
+      r.begin("ParseComplete");
+      message = readParseComplete(r);
+      break;
+    case 48:
+      r.begin("BindComplete");
+      message = readBindComplete(r);
+      break;
+    case 49:
+      r.begin("CloseComplete");
+      message = readCloseComplete(r);
+      break;
+    case 50:
+      r.begin("ParameterDescription");
+      message = readParameterDescription(r);
+      break;
+    case 51:
+      r.begin("NoData");
+      message = readNoData(r);
+      break;
+    case 52:
+      r.begin("PortalSuspended");
+      message = readPortalSuspended(r);
+      break;
+    case 53:
+      r.begin("FunctionCall");
+      message = readFunctionCall(r);
+      break;
+    case 54:
+      r.begin("FunctionCallResponse");
+      message = readFunctionCallResponse(r);
+      break;
+    case 55:
       r.begin("Terminate");
       message = readTerminate(r);
       break;
