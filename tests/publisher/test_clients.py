@@ -1,5 +1,6 @@
 """Bad clients end at most their own connection; good ones of any driver are served meanwhile."""
 
+import asyncio
 import contextlib
 import datetime
 import socket
@@ -18,11 +19,14 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import Script
+from pgoutput_construct.publisher._server.copy_both import CopyBothStream
 from pgoutput_construct.publisher._server.service import Settings
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.testing.scripted_publisher import TestPublisher
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection_engine import build_connection
+from pgoutput_construct.wire.frames import StandbyStatusUpdate
 from pgoutput_construct.wire.messages import Binary
 from tests.postgres.shop import wait_until
 from tests.publisher.asking import START, served, sqlstate
@@ -327,6 +331,54 @@ def test_messages_in_transit_at_an_error(publisher: testing.TestPublisher) -> No
         client.until(m.ReadyForQuery)
         assert client.query("IDENTIFY_SYSTEM")
         client.start(START.format("late"))
+
+
+FORBIDDEN: dict[str, list[m.ConnectionMessage]] = {
+    "fastpath function calls": [m.FunctionCall(1, (), (b"1", None), 0)],
+    "extended query protocol": [m.Parse("", "SELECT 1", ()), m.Flush(), m.Query("SELECT 1"), m.Sync()],
+}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_what_a_walsender_does_not_do(publisher: testing.TestPublisher, what: str) -> None:
+    """Function calls and the extended query protocol are refused, the latter up to its Sync; the session continues."""
+    with WireClient(publisher.port, user="me", replication="database") as client:
+        for message in FORBIDDEN[what]:
+            client.say(message)
+        error, ready = client.until(m.ReadyForQuery)
+        assert isinstance(error, m.ErrorResponse)
+        assert m.NoticeField("M", f"{what} not supported in a replication connection") in error.details
+        assert (sqlstate(error), ready) == ("08P01", m.ReadyForQuery("I"))
+        assert client.query("IDENTIFY_SYSTEM")
+
+
+class EndedStream(CopyBothStream):
+    """A stream of which the server has ended its side."""
+
+    async def _send(self) -> None:
+        await asyncio.Event().wait()
+
+    async def _replied(self, status: StandbyStatusUpdate) -> None:
+        raise AssertionError("the client sends no status")
+
+    async def _watch(self) -> None:
+        await asyncio.Event().wait()
+
+
+class Impatient:
+    """A client that sends a command without ending its side of the copy."""
+
+    async def receive(self) -> m.ConnectionMessage:
+        """Return the command."""
+        return m.Query("IDENTIFY_SYSTEM")
+
+
+def test_a_command_before_the_client_has_ended_the_copy() -> None:
+    """It is no message of a standby, as for PostgreSQL."""
+    client: Any = Impatient()
+    with pytest.raises(Refusal, match='invalid standby message type "Q"') as refused:
+        asyncio.run(EndedStream(client, {}).run())
+    assert (refused.value.sqlstate, refused.value.fatal) == ("08P01", True)
 
 
 def drain(client: WireClient) -> None:

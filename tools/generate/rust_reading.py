@@ -1,5 +1,6 @@
 """How structures are read in Rust: functions that take fields from a reader ``r``."""
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
@@ -35,6 +36,8 @@ __all__ = ["RustReading"]
 
 _ARGUMENTS: Final = 60
 """The width of the arguments of a call on one line, by rustfmt's default."""
+_COMMA: Final = re.compile(r", (?![^\[(]*[\])])")
+"""What separates arguments: a comma outside of brackets."""
 
 
 class RustReading:
@@ -173,15 +176,22 @@ class RustReading:
         self._let_if(choice.name, [(is_absent, "None"), ("", f"Some({self._result(structure, choice)}?)")])
 
     def _let(self, name: str, value: str) -> None:
-        """Write a declaration; a closure that is too long for its line becomes a block."""
+        """Write a declaration; in a call whose arguments are too long for its line, each has its own line.
+
+        A closure, which is the last argument, becomes a block instead.
+        """
         line = f"let {rust_local(name)} = {value};"
         head, closure, body = line.rpartition("|r| ")
-        arguments = line.partition("(")[2].removesuffix(")?;")
-        if closure and len(arguments) > _ARGUMENTS:
+        callee, _, rest = line.partition("(")
+        arguments = rest.removesuffix(")?;")
+        if len(arguments) <= _ARGUMENTS:
+            self.write(line)
+        elif closure:
             with self.write.block(f"{head}{closure}{{", "})?;"):
                 self.write(body.removesuffix(")?;"))
         else:
-            self.write(line)
+            with self.write.block(f"{callee}(", ")?;"):
+                self.write(*(f"{each}," for each in _COMMA.split(arguments)))
 
     def _let_if(self, name: str, cases: Iterable[tuple[str, str]]) -> None:
         """Write a declaration whose value depends on tests."""

@@ -2215,7 +2215,11 @@ impl<'a> FunctionCall<'a> {
             r.one_of::<u16>("", &[0, 1])
         })?;
         let argument_count = r.number::<u16>("argument_count")?;
-        let arguments = r.items("arguments", argument_count as usize, read_function_call_arguments)?;
+        let arguments = r.items(
+            "arguments",
+            argument_count as usize,
+            read_function_call_arguments,
+        )?;
         let result_format = r.one_of::<u16>("result_format", &[0, 1])?;
         Ok(Self {
             function_oid,
