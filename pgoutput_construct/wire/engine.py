@@ -46,9 +46,9 @@ __all__ = [
     "refused",
 ]
 
-MESSAGES: Final = Reference(messages.BY_TAG, Definitions("definitions"))
+MESSAGES: Final = Reference(messages.BY_TAG, Definitions(f"{__package__}.definitions"))
 """The reference engine of messages."""
-FRAMES: Final = Reference(frames.BY_TAG, Definitions("frame_definitions"))
+FRAMES: Final = Reference(frames.BY_TAG, Definitions(f"{__package__}.frame_definitions"))
 """The reference engine of frames."""
 FRAME_PARAMETERS: Final = tuple(signature(next(iter(frame_codec.READERS.values()))).parameters)[3:]
 """The parameters of the frames' layouts, in the order of the codec's arguments; empty if no field has a condition."""

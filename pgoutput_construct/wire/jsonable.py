@@ -6,43 +6,21 @@ be omitted. The encoding follows from the type annotations of the generated clas
 here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
 from types import UnionType
-from typing import Any, Final, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, Generic, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pgoutput_construct.errors import EncodeError
 from pgoutput_construct.wire.field_renames import of_today
 from pgoutput_construct.wire.messages import BY_TAG, VALUES, PgoutputMessage
 from pgoutput_construct.wire.types import Extended, FieldedBytes, Lsn, Timestamp
 
-__all__ = ["from_json", "to_json"]
+__all__ = ["JsonFormat", "from_json", "to_json"]
 
-
-def to_json(message: "PgoutputMessage") -> dict[str, Any]:
-    """Return a message as an object of plain JSON values.
-
-    Raises EncodeError, with the field's path, for a value that does not fit its field.
-    """
-    name = type(message).__name__
-    if name not in _MESSAGES:
-        raise EncodeError(f"{message!r:.80} is not a message: give an object of a message class")
-    return {"message": name, **_MESSAGES[name].to_json(message, name)}
-
-
-def from_json(value: object) -> "PgoutputMessage":
-    """Return the message of an object such as ``to_json`` returns.
-
-    Strict: an unknown message, unknown or missing keys, and values of another type raise EncodeError with the path.
-    """
-    if not isinstance(value, Mapping):
-        raise EncodeError(f"a message must be an object, not {value!r:.80}")
-    name = value.get("message")
-    if not isinstance(name, str) or name not in _MESSAGES:
-        raise EncodeError(f"'message' must be one of {', '.join(_MESSAGES)}, not {name!r:.80}")
-    content = {key: item for key, item in value.items() if key != "message"}
-    return cast("PgoutputMessage", _MESSAGES[name].from_json(content, name))
+_M = TypeVar("_M")
+"""Any of the messages of a specification."""
 
 
 def _misfit(path: str, reason: str) -> EncodeError:
@@ -165,54 +143,6 @@ def _fielded(key: str, cls: Any) -> _Form:
     return _Form(to_json, from_json)
 
 
-_FORMATTED: Final = {
-    kind: _fielded(kind, value) if issubclass(value, FieldedBytes) else _hex(kind, value)
-    for kind, value in VALUES.items()
-    if isinstance(value, type)
-}
-"""The kinds of tuple values that are bytes, each with its form."""
-
-
-def _write_value(value: Any, path: str) -> Any:
-    kind = next((kind for kind, known in VALUES.items() if value is known or type(value) is known), None)
-    if kind is None:
-        names = [getattr(each, "__name__", str(each)) for each in VALUES.values()]
-        raise _refuse(path, f"one of {', '.join(names)}", value)
-    if type(value) is bytes and _is_utf8(value):
-        return value.decode()
-    if kind in _FORMATTED:
-        return _FORMATTED[kind].to_json(value, path)
-    return None if value is None else {kind: True}
-
-
-def _read_value(value: Any, path: str) -> Any:
-    if value is None and None in VALUES.values():
-        return None
-    if isinstance(value, str) and bytes in VALUES.values():
-        return _utf8(value, path)
-    kind = _only_key(value)
-    if kind in _FORMATTED:
-        return _FORMATTED[kind].from_json(value, path)
-    if VALUES.get(kind) is None or value[kind] is not True:
-        raise _refuse(path, f"one of {_value_shapes()}", value)
-    return VALUES[kind]
-
-
-def _value_shapes() -> str:
-    constants = [kind for kind, value in VALUES.items() if kind not in _FORMATTED and value is not None]
-    shapes = ["null"] * (None in VALUES.values()) + ["a string"] * (bytes in VALUES.values())
-    shapes += [f'{{"{kind}": true}}' for kind in constants]
-    return ", ".join([*shapes, *(f'{{"{kind}": "<hex>"}}' for kind in _FORMATTED)])
-
-
-_TUPLE_VALUE: Final = _Form(_write_value, _read_value)
-"""The form of a value of a tuple, whose kind is a constant or a class of bytes in Python (``VALUES``).
-
-None is null. Plain bytes are a string if they are UTF-8. Other values name their kind: ``{"unchanged": true}``,
-``{"binary": "<hex>"}``.
-"""
-
-
 def _optional(form: _Form) -> _Form:
     """Return the form of a field that may be absent on the wire: null for None."""
     return _Form(
@@ -285,57 +215,136 @@ def _utf8(value: str, path: str) -> bytes:
         raise _refuse(path, must, value) from None
 
 
-def _object(cls: type) -> _Form:
-    """Return the encoding of a generated class: an object of its fields."""
-    hints = get_type_hints(cls)
-    forms = {field.name: _form(hints[field.name]) for field in fields(cls)}
-    absent = {field.name for field in fields(cls) if field.default is None}
+class JsonFormat(Generic[_M]):
+    """The JSON of the messages of one specification."""
 
-    def to_json(value: Any, path: str) -> dict[str, Any]:
-        if type(value) is not cls:
-            raise _refuse(path, f"a {cls.__name__}", value)
-        return {name: form.to_json(getattr(value, name), f"{path}.{name}") for name, form in forms.items()}
+    def __init__(self, classes: Iterable[type], values: Mapping[str, object]) -> None:
+        """Derive it from the classes.
 
-    def from_json(value: Any, path: str) -> Any:
+        Args:
+            classes: The message classes.
+            values: The Python type of each kind of tuple value, a constant or a class of bytes; VALUES of the module
+                of messages.
+        """
+        self._values = values
+        self._types = {value if isinstance(value, type) else type(value) for value in values.values()}
+        self._formatted = {
+            kind: _fielded(kind, value) if issubclass(value, FieldedBytes) else _hex(kind, value)
+            for kind, value in values.items()
+            if isinstance(value, type)
+        }
+        """The kinds of tuple values that are bytes, each with its form."""
+        # None is null. Plain bytes are a string if they are UTF-8. Other values name their kind: {"unchanged": true},
+        # {"binary": "<hex>"}.
+        self._tuple_value = _Form(self._write_value, self._read_value)
+        self._messages = {cls.__name__: self.object_form(cls) for cls in classes}
+
+    def to_json(self, message: _M) -> dict[str, Any]:
+        """Return a message as an object of plain JSON values.
+
+        Raises EncodeError, with the field's path, for a value that does not fit its field.
+        """
+        name = type(message).__name__
+        if name not in self._messages:
+            raise EncodeError(f"{message!r:.80} is not a message: give an object of a message class")
+        return {"message": name, **self._messages[name].to_json(message, name)}
+
+    def from_json(self, value: object) -> _M:
+        """Return the message of an object such as ``to_json`` returns.
+
+        Strict: an unknown message, unknown or missing keys, and values of another type raise EncodeError with the path.
+        """
         if not isinstance(value, Mapping):
-            raise _refuse(path, "an object", value)
-        value = of_today(cls, value)
-        for unknown in (key for key in value if key not in forms):
-            raise _misfit(path, f"has no key {unknown!r:.80}: the keys are {', '.join(forms) or 'none'}")
-        for missing in (key for key in forms if key not in value and key not in absent):
-            raise _misfit(f"{path}.{missing}", "is missing: give it")
-        given = {name: form for name, form in forms.items() if name in value}
-        return cls(**{name: form.from_json(value[name], f"{path}.{name}") for name, form in given.items()})
+            raise EncodeError(f"a message must be an object, not {value!r:.80}")
+        name = value.get("message")
+        if not isinstance(name, str) or name not in self._messages:
+            raise EncodeError(f"'message' must be one of {', '.join(self._messages)}, not {name!r:.80}")
+        content = {key: item for key, item in value.items() if key != "message"}
+        return cast("_M", self._messages[name].from_json(content, name))
 
-    return _Form(to_json, from_json)
+    def object_form(self, cls: type) -> _Form:
+        """Return the encoding of a generated class: an object of its fields."""
+        hints = get_type_hints(cls)
+        forms = {field.name: self._form(hints[field.name]) for field in fields(cls)}
+        absent = {field.name for field in fields(cls) if field.default is None}
+
+        def to_json(value: Any, path: str) -> dict[str, Any]:
+            if type(value) is not cls:
+                raise _refuse(path, f"a {cls.__name__}", value)
+            return {name: form.to_json(getattr(value, name), f"{path}.{name}") for name, form in forms.items()}
+
+        def from_json(value: Any, path: str) -> Any:
+            if not isinstance(value, Mapping):
+                raise _refuse(path, "an object", value)
+            value = of_today(cls, value)
+            for unknown in (key for key in value if key not in forms):
+                raise _misfit(path, f"has no key {unknown!r:.80}: the keys are {', '.join(forms) or 'none'}")
+            for missing in (key for key in forms if key not in value and key not in absent):
+                raise _misfit(f"{path}.{missing}", "is missing: give it")
+            given = {name: form for name, form in forms.items() if name in value}
+            return cls(**{name: form.from_json(value[name], f"{path}.{name}") for name, form in given.items()})
+
+        return _Form(to_json, from_json)
+
+    def _form(self, hint: Any) -> _Form:
+        """Return the encoding for a type hint of a generated class."""
+        if hint in LEAVES:
+            return LEAVES[hint]
+        if is_dataclass(hint) and isinstance(hint, type):
+            return self.object_form(hint)
+        members = get_args(hint)
+        if get_origin(hint) is tuple:
+            return _items(self._form(members[0]))
+        if get_origin(hint) in (Union, UnionType):
+            return self._union(members)
+        raise TypeError(f"{hint!r} has no JSON encoding: add it to {__name__}")
+
+    def _union(self, members: Sequence[Any]) -> _Form:
+        extended = [member for member in members if isinstance(member, type) and issubclass(member, Extended)]
+        others = tuple(member for member in members if member not in extended)
+        if extended:
+            return _one_of({member: self.object_form(member) for member in extended}, self._union(others))
+        there = [member for member in others if member is not type(None)]
+        if len(there) > 1 and set(there) <= self._types:
+            return self._tuple_value
+        if len(there) == 1:
+            form = self._form(there[0])
+        else:
+            form = _one_of({get_origin(each) or each: self._form(each) for each in there})
+        return form if len(there) == len(others) else _optional(form)
+
+    def _write_value(self, value: Any, path: str) -> Any:
+        kind = next((kind for kind, known in self._values.items() if value is known or type(value) is known), None)
+        if kind is None:
+            names = [getattr(each, "__name__", str(each)) for each in self._values.values()]
+            raise _refuse(path, f"one of {', '.join(names)}", value)
+        if type(value) is bytes and _is_utf8(value):
+            return value.decode()
+        if kind in self._formatted:
+            return self._formatted[kind].to_json(value, path)
+        return None if value is None else {kind: True}
+
+    def _read_value(self, value: Any, path: str) -> Any:
+        if value is None and None in self._values.values():
+            return None
+        if isinstance(value, str) and bytes in self._values.values():
+            return _utf8(value, path)
+        kind = _only_key(value)
+        if kind in self._formatted:
+            return self._formatted[kind].from_json(value, path)
+        if self._values.get(kind) is None or value[kind] is not True:
+            raise _refuse(path, f"one of {self._value_shapes()}", value)
+        return self._values[kind]
+
+    def _value_shapes(self) -> str:
+        there = self._values.values()
+        constants = [kind for kind, value in self._values.items() if kind not in self._formatted and value is not None]
+        shapes = ["null"] * (None in there) + ["a string"] * (bytes in there)
+        shapes += [f'{{"{kind}": true}}' for kind in constants]
+        return ", ".join([*shapes, *(f'{{"{kind}": "<hex>"}}' for kind in self._formatted)])
 
 
-def _form(hint: Any) -> _Form:
-    """Return the encoding for a type hint of a generated class."""
-    if hint in LEAVES:
-        return LEAVES[hint]
-    if is_dataclass(hint) and isinstance(hint, type):
-        return _object(hint)
-    members = get_args(hint)
-    if get_origin(hint) is tuple:
-        return _items(_form(members[0]))
-    if get_origin(hint) in (Union, UnionType):
-        return _union(members)
-    raise TypeError(f"{hint!r} has no JSON encoding: add it to {__name__}")
+_FORMAT: Final = JsonFormat[PgoutputMessage](BY_TAG.values(), VALUES)
 
-
-def _union(members: Sequence[Any]) -> _Form:
-    extended = [member for member in members if isinstance(member, type) and issubclass(member, Extended)]
-    others = tuple(member for member in members if member not in extended)
-    if extended:
-        return _one_of({member: _object(member) for member in extended}, _union(others))
-    there = [member for member in others if member is not type(None)]
-    if len(there) > 1 and set(there) <= _VALUES:
-        return _TUPLE_VALUE
-    form = _form(there[0]) if len(there) == 1 else _one_of({get_origin(each) or each: _form(each) for each in there})
-    return form if len(there) == len(others) else _optional(form)
-
-
-_VALUES: Final = {value if isinstance(value, type) else type(value) for value in VALUES.values()}
-
-_MESSAGES: Final = {cls.__name__: _object(cls) for cls in BY_TAG.values()}
+to_json = _FORMAT.to_json
+from_json = _FORMAT.from_json

@@ -52,12 +52,12 @@ class Definitions(Mapping[type, "Struct"]):
     """
 
     def __init__(self, module: str) -> None:
-        """Take the module's name in this package."""
+        """Take the module's full name."""
         self._module = module
 
     @cached_property
     def _found(self) -> Mapping[type, "Struct"]:
-        found: Mapping[type, Struct] = import_module(f"{__package__}.{self._module}").DEFINITIONS
+        found: Mapping[type, Struct] = import_module(self._module).DEFINITIONS
         return found
 
     def __getitem__(self, cls: type) -> "Struct":

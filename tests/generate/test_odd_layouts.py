@@ -141,7 +141,7 @@ def test_every_message_survives(parameters: dict[str, int], generated: dict[str,
     messages = generated["odd_messages"]
     definitions = generated["odd_definitions"].DEFINITIONS
     reference = Reference(messages.BY_TAG, definitions)
-    form = jsonable._object(messages.First)
+    form = jsonable.JsonFormat([messages.First], {}).object_form(messages.First)
 
     @settings(max_examples=40)
     @given(any_of(messages.First, definitions[messages.First], parameters), st.data())
@@ -161,7 +161,7 @@ def test_vectors_say_what_the_definitions_read(parameters: dict[str, int], gener
     """The fields of a golden vector are those of the message, and what it refuses is refused at the same place."""
     messages = generated["odd_messages"]
     reference = Reference(messages.BY_TAG, generated["odd_definitions"].DEFINITIONS)
-    form = jsonable._object(messages.First)
+    form = jsonable.JsonFormat([messages.First], {}).object_form(messages.First)
 
     def read(vector: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -101,13 +101,13 @@ class _Framed:
                     with pytest.raises(DecodeError):
                         connection.next_state(message, *place)
                     continue
-                assert repr(connection.parse_connection(data, *place)) == repr(message)
+                assert repr(connection.parse(data, *place)) == repr(message)
                 assert connection.next_state(message, *place) == _following(spec, self.cls.__name__, *place)
                 assert connection.message_size(data + b"more", *place) == len(data)
                 sizes = {connection.message_size(data[:size], *place) for size in range(min(len(data), 12))}
                 assert sizes <= {None, len(data)}
                 with pytest.raises(DecodeError):
-                    connection.parse_connection(data + b"\0", *place)
+                    connection.parse(data + b"\0", *place)
 
     def check_any(self, data: bytes) -> None:
         """Check that bytes are refused wherever they come, or are a message of which they are the bytes."""
@@ -115,11 +115,11 @@ class _Framed:
         for sender in ("server", "client"):
             for state in spec.states:
                 try:
-                    found = connection.parse_connection(data, sender, state.name)
+                    found = connection.parse(data, sender, state.name)
                 except DecodeError:
                     continue
                 assert _following(spec, type(found).__name__, sender, state.name) is not None
-                assert connection.build_connection(found) == data
+                assert connection.build(found) == data
 
 
 def _following(spec: Spec, name: str, sender: str, state: str) -> str | None:

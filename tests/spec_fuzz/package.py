@@ -4,13 +4,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from pgoutput_construct.wire import connection_engine
 from pgoutput_construct.wire.reference import Reference
+from pgoutput_construct.wire.spec_engines import ConnectionEngine
 from tools.generate import text as generated_text
 from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
@@ -25,10 +24,10 @@ __all__ = ["Package", "generated", "texts"]
 
 NAME = "fuzzed"
 """The package of the modules, while they are there."""
-MODULES = ("messages", "protocol", "definitions", "codec", "kernels", "fields", "connection")
+MODULES = ("messages", "protocol", "definitions", "codec", "kernels", "fields")
 """The modules, each after those that it imports; there is no protocol where there are no options.
 
-Messages that say how long they are have no kernels, but the module that reads them from a connection.
+Messages that say how long they are have no kernels.
 """
 
 
@@ -47,6 +46,7 @@ class Package:
     reference_page: str = ""
     kernels: Any = None
     connection: Any = None
+    """The engine of messages with a length."""
     checked: set[tuple[Any, ...]] = field(default_factory=set)
     """The parameters under which its vectors agree."""
 
@@ -55,11 +55,7 @@ def texts(spec: Spec, tidy: bool = False) -> dict[str, str]:
     """Return the text of every output by its module; ``tidy`` runs ruff over them, as the generator does."""
     with patch.object(generated_text, "_ruff", generated_text._ruff if tidy else _as_it_is):
         protocol = {"protocol": emit_protocol(spec)} if spec.options and spec.versions else {}
-        rest = (
-            {"connection": Path(connection_engine.__file__).read_text("utf-8")}
-            if spec.framed
-            else {"kernels": emit_kernels(spec)}
-        )
+        rest = {} if spec.framed else {"kernels": emit_kernels(spec)}
         return (
             protocol
             | rest
@@ -87,7 +83,8 @@ def generated(spec: Spec, compiled: bool = False, tidy: bool = False) -> Iterato
             if name in written:
                 loaded[name] = _module(name, _moved(written[name], compiled))
         reference = Reference(getattr(loaded["messages"], "BY_TAG", {}), loaded["definitions"].DEFINITIONS)
-        yield Package(spec, reference=reference, reference_page=written["reference"], **loaded)
+        connection = ConnectionEngine(loaded["messages"], loaded["codec"]) if spec.framed else None
+        yield Package(spec, reference=reference, reference_page=written["reference"], connection=connection, **loaded)
     finally:
         for name in loaded:
             sys.modules.pop(f"{NAME}.{name}", None)
@@ -96,11 +93,6 @@ def generated(spec: Spec, compiled: bool = False, tidy: bool = False) -> Iterato
 def _moved(text: str, compiled: bool) -> str:
     """Return a module's text with the imports that lead to the other generated modules."""
     text = text.replace("from pgoutput_construct.wire import messages as m", f"from {NAME} import messages as m")
-    for name in ("codec", "definitions", "messages"):
-        text = text.replace(f"from pgoutput_construct.wire.connection_{name} import", f"from {NAME}.{name} import")
-    modules = "connection_codec, connection_messages"
-    moved = f"from {NAME} import codec as connection_codec, messages as connection_messages"
-    text = text.replace(f"from pgoutput_construct.wire import {modules}", moved)
     for place in () if compiled else ("compiled.jit", "pgtypes.kernels.row_plan"):
         text = text.replace(f"pgoutput_construct.{place} ", "tests.spec_fuzz.checked_reads ")
     return text

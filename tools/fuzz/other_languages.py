@@ -13,7 +13,7 @@ from pgoutput_construct.wire import parse, parse_frame
 from pgoutput_construct.wire.connection_engine import parse_connection
 from pgoutput_construct.wire.connection_messages import ConnectionMessage
 from pgoutput_construct.wire.frames import Frame
-from pgoutput_construct.wire.jsonable import _object
+from pgoutput_construct.wire.jsonable import _FORMAT
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import combinations
 from tools.codecs import CODECS, answers, built, message_line, missing_tools
@@ -23,7 +23,9 @@ from tools.fuzz.seeds import connection_messages, frames, payloads
 __all__ = ["LanguageReport", "run"]
 
 _FORMS: Final = {
-    cls.__name__: _object(cls) for union in (PgoutputMessage, Frame, ConnectionMessage) for cls in get_args(union)
+    cls.__name__: _FORMAT.object_form(cls)
+    for union in (PgoutputMessage, Frame, ConnectionMessage)
+    for cls in get_args(union)
 }
 """The JSON of each class."""
 _BATCH: Final = 20_000

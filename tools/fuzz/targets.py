@@ -37,7 +37,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "connection": Target(
         message_targets.read_connection,
         512,
-        [f"{_WIRE}{name}" for name in ("connection_codec", "connection_definitions", "connection_engine")],
+        [f"{_WIRE}{name}" for name in ("connection_codec", "connection_definitions", "spec_engines")],
     ),
     "stream": Target(
         message_targets.read_stream,
