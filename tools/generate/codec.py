@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tools.generate.codec_build import build_message, build_part
 from tools.generate.codec_module import Module
 from tools.generate.codec_parse import read_message, read_part
-from tools.generate.text import constant, docstring, python_module
+from tools.generate.text import WIRE, constant, docstring, python_module
 from tools.language import Spec
 
 __all__ = ["emit_codec"]
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any, Final
 
-from pgoutput_construct.wire import {messages} as m
+from {package} import {messages} as m
 from pgoutput_construct.wire.codec_runtime import NOTHING, Reject, draft, number, string_bytes
 from pgoutput_construct.wire.types import Lsn, Timestamp
 """
@@ -32,8 +32,8 @@ FRAMED_READERS = ("The parse functions by class; see READERS of the codec of mes
 BUILDERS = "The build functions by class: ``(message, *parameters) -> bytes``."
 
 
-def emit_codec(spec: Spec, messages: str) -> str:
-    """Return the module of parse and build functions for the classes of the module ``messages``."""
+def emit_codec(spec: Spec, messages: str, package: str = WIRE) -> str:
+    """Return the module of parse and build functions for the classes of ``messages`` in ``package``."""
     module = Module(spec)
     functions = [
         *(read_part(module, part) for part in spec.parts_in_order),
@@ -45,7 +45,7 @@ def emit_codec(spec: Spec, messages: str) -> str:
     return python_module(
         spec,
         [about, "", ABOUT],
-        IMPORTS.format(messages=messages),
+        IMPORTS.format(package=package, messages=messages),
         f"__all__ = {_public(spec)!r}",
         module.constants(),
         *functions,

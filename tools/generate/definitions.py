@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from textwrap import wrap
 
-from tools.generate.text import constant, docstring, python_module
+from tools.generate.text import WIRE, constant, docstring, python_module
 from tools.generate.words import in_words
 from tools.language import Choice, Field, Message, Part, Repeat, Spec
 from tools.language.conditions import VERSION, Bit, Every, Flag, Not, Since, Some, Term, Until
@@ -17,7 +17,7 @@ from typing import Final
 
 from construct import FocusedSeq, Struct, Switch, this
 
-from pgoutput_construct.wire import {messages} as m
+from {package} import {messages} as m
 from pgoutput_construct.wire.structures import (
     Closed, Composed, Counted, Extending, HasBit, Kind, Length, Record, Reserved, SizeOf, Terminated, ToEnd, Valued,
     when
@@ -30,13 +30,13 @@ from pgoutput_construct.wire.primitives import (
 """
 
 
-def emit_definitions(spec: Spec, messages: str) -> str:
-    """Return the module of definitions; ``messages`` is the module with their classes."""
+def emit_definitions(spec: Spec, messages: str, package: str = WIRE) -> str:
+    """Return the module of definitions; ``messages`` is the module of ``package`` with their classes."""
     public = [named.class_name for named in spec.named]
     return python_module(
         spec,
         [f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)],
-        IMPORTS.format(messages=messages),
+        IMPORTS.format(package=package, messages=messages),
         f"__all__ = {['DEFINITIONS', *sorted(public)]!r}",
         _parameter_defaults(spec),
         *(_part(part) for part in spec.parts_in_order),
@@ -49,7 +49,7 @@ def _about(spec: Spec) -> Iterator[str]:
     if spec.parameters:
         names = ", ".join(f"{p.name} ({p.type})" for p in spec.parameters)
         yield from wrap(f"Every parse and build takes the parameters as keywords: {names}.", 115)
-    yield f"Source: PostgreSQL's documentation, {spec.source}."
+    yield f"Source: {spec.described_in}."
 
 
 def _parameter_defaults(spec: Spec) -> str:

@@ -10,7 +10,7 @@ from tools.language import Message
 __all__ = ["GoMessages", "write_parse"]
 
 _ABOUT_PARSE = (
-    "ParseMessage parses a message. Truncated, trailing or unknown bytes, values that PostgreSQL does not define, and "
+    "ParseMessage parses a message. Truncated, trailing or unknown bytes, values that are not defined, and "
     "messages that are not sent under these options are errors, with the path of the field and the offset. "
     "Bytes and text of the message share the memory of the payload."
 )
@@ -47,7 +47,7 @@ class GoMessages:
 
     def _print(self) -> None:
         write = self.write
-        write.about("ToJSON returns a message as JSON, as pgoutput decode prints it.")
+        write.about("ToJSON returns a message as JSON, as the golden vectors have it.")
         with write.definition(f"func ToJSON(message {self.union}, layout *Layout) []byte {{"):
             write("j := wire.NewJSON(message.MessageName())", "message.json(j, layout)", "return j.Finish()")
 

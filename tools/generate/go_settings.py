@@ -54,14 +54,14 @@ class GoSettings:
 
     def _options(self) -> None:
         fields = [(each.description, f"{exported(each.name)} {_type(each)}") for each in self.options]
-        self.write.about("Options are the options of START_REPLICATION on which layouts depend.")
+        self.write.about("Options are the options on which layouts depend.")
         self.write.struct("Options", [("The protocol version.", "ProtoVersion int"), *fields])
 
     def _set(self) -> None:
-        """Write the method that sets an option as text, which is how START_REPLICATION and configurations have it."""
+        """Write the method that sets an option as text, which is how commands and configurations have it."""
         write = self.write
         write.about(
-            "Set sets an option by its name in START_REPLICATION. A name that determines no layout, or a value that "
+            "Set sets an option by its name. A name that determines no layout, or a value that "
             "the option does not have, is an error; whether a server accepts them together, Check says."
         )
         with write.definition("func (o *Options) Set(name, value string) (err error) {"):

@@ -12,7 +12,8 @@ from tools.generate.go_settings import GoSettings
 from tools.generate.go_writing import GoWriting
 from tools.generate.reserved import distinct, identifier
 from tools.generate.text import COMMAND, GENERATED
-from tools.generate.typed_layouts import Alias, Attribute, Record, Union, availability
+from tools.generate.typed_layouts import Alias, Attribute, Record, Union
+from tools.generate.words import availability
 from tools.language import Field, Repeat, Spec
 from tools.language.elements import Structure
 
@@ -48,7 +49,7 @@ def _head(file: GoModule, package: str, module: str) -> None:
     write(f"// {GENERATED}{spec.file} by: {COMMAND}. Do not edit.", "")
     write.about(
         f"Package {package} has the {title}: what they hold, and how they are read and built.",
-        f"Source: PostgreSQL's documentation, {spec.source}.",
+        f"Source: {spec.described_in}.",
     )
     write(f"package {package}", "", f'import "{module}/wire"', "")
 
@@ -73,7 +74,7 @@ class _Types:
 
     def _record(self, record: Record) -> None:
         write, module, name, structure = self.write, self.module, record.name, record.structure
-        write.about(_about(name, record.about), *availability(record.message))
+        write.about(_about(name, record.about), *availability(self.module.spec, record.message))
         write.struct(name, ((each.about or each.name, _declared(each)) for each in record.attributes))
         for each in record.attributes:
             self._meanings(name, each)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from tools.generate.text import constant, docstring, python_module
+from tools.generate.words import availability
 from tools.language import Choice, Field, Message, Repeat, Spec
 from tools.language.elements import Alternative, Element, Structure
 from tools.language.model import State
@@ -49,7 +50,7 @@ def emit_messages(spec: Spec, union: str) -> str:
 
 def _about(spec: Spec) -> Iterator[str]:
     yield "Constants, counts and lengths are on the wire and not here; what is absent on the wire is None."
-    yield f"Source: PostgreSQL's documentation, {spec.source}."
+    yield f"Source: {spec.described_in}."
 
 
 def _public(spec: Spec, union: str) -> set[str]:
@@ -130,7 +131,7 @@ class _Classes:
         for message in self.spec.messages:
             yield from self._items(message)
         for message in self.spec.messages:
-            source = [f"Source: {self.spec.source}, {message.name}.", f"{_availability(message)}."]
+            source = [f"Source: {self.spec.source}, {message.name}.", *availability(self.spec, message)]
             yield self._class([message.description, "", *source], message, _constants(self.spec, message))
 
     def _items(self, structure: Structure) -> Iterator[str]:
@@ -251,13 +252,6 @@ def _values_types(choice: Choice) -> list[str]:
 def _union(members: list[str]) -> str:
     """Return a union of types: each once, None last."""
     return " | ".join(sorted(dict.fromkeys(members), key="None".__eq__))
-
-
-def _availability(message: Message) -> str:
-    server = f"PostgreSQL {message.server} and newer" if message.server else "Any PostgreSQL"
-    version = f", protocol version {message.since} and newer" if message.since else ""
-    sender = f", sent by the {message.sender}" if message.sender else ""
-    return server + version + sender
 
 
 def _constants(spec: Spec, message: Message) -> str:

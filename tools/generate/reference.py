@@ -40,10 +40,12 @@ def emit_reference(spec: Spec, others: Sequence[tuple[str, str]] = ()) -> str:
 
 def _about(spec: Spec, others: Sequence[tuple[str, str]]) -> Iterator[str]:
     parts = f" and {len(spec.parts)} part{'s' * (len(spec.parts) > 1)}" if spec.parts else ""
-    yield intro(
-        f"{len(spec.messages)} messages{parts}, generated from [{spec.file}]({spec.file}), whose language "
-        f"[README.md](README.md) explains. Source: [PostgreSQL's documentation]({DOCUMENTS}{spec.source}.html)."
-    )
+    found = f"{len(spec.messages)} messages{parts}, generated from"
+    if spec.is_postgresql:
+        language = f"[{spec.file}]({spec.file}), whose language [README.md](README.md) explains"
+        yield intro(f"{found} {language}. Source: [PostgreSQL's documentation]({DOCUMENTS}{spec.source}.html).")
+    else:
+        yield intro(f"{found} {code(spec.file)}. Source: {markdown(spec.source)}.")
     if others:
         yield "See also: " + ", ".join(f"[{markdown(title)}]({file})" for title, file in others) + "."
     yield intro(READING)
@@ -61,7 +63,7 @@ def _contents(spec: Spec, front: Iterable[str]) -> str:
 
 def _front(spec: Spec) -> Iterator[tuple[str, str]]:
     """Yield titles and texts of the sections before the messages; none if the specification has none."""
-    versions = [(str(v.version), f"PostgreSQL {v.server}", markdown(v.brings)) for v in spec.versions]
+    versions = [(str(v.version), f"PostgreSQL {v.server}" * bool(v.server), markdown(v.brings)) for v in spec.versions]
     yield "Protocol versions", _rows("", ("Version", "First server", "Brings"), versions)
     parameters = [(code(p.name), p.type, markdown(p.description)) for p in spec.parameters]
     yield "Parameters", _rows(PARAMETERS, ("Parameter", "Type", "Meaning"), parameters)
@@ -100,7 +102,7 @@ def _overview_row(spec: Spec, message: Message) -> Sequence[str]:
 
 def _section(spec: Spec, each: Message | Part) -> str:
     facts = _facts_of_message(spec, each) if isinstance(each, Message) else _facts_of_part(spec, each)
-    lines = [f"- {name}: {text}" for name, text in (("Since", availability(spec, each)), *facts)]
+    lines = [f"- {name}: {text}" for name, text in (("Since", availability(spec, each)), *facts) if text]
     chunks = [f"### {markdown(each.name)}", markdown(each.description), "\n".join(lines)]
     return "\n\n".join(filter(None, [*chunks, fields_table(spec, each), _fenced(graph(each))]))
 

@@ -94,8 +94,8 @@ def condition(element: Field | Repeat | Choice) -> str:
 
 def availability(spec: Spec, thing: Message | Part | Alternative | Field) -> str:
     """Return the PostgreSQL and protocol version that introduced something."""
-    server = f"PostgreSQL {thing.server}" if thing.server else "any PostgreSQL"
+    server = f"PostgreSQL {thing.server}" if thing.server else "any PostgreSQL" if spec.is_postgresql else ""
     since = None if isinstance(thing, Part) else thing.since
     until = None if isinstance(thing, Message | Part) else thing.until
-    known = f"{server}, protocol version {since}" if since else server
-    return f"{known}, until protocol version {until}" if until else known
+    said = [server, f"protocol version {since}" * bool(since), f"until protocol version {until}" * bool(until)]
+    return ", ".join(filter(None, said))

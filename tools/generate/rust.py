@@ -9,7 +9,8 @@ from tools.generate.rust_reading import RustReading
 from tools.generate.rust_settings import RustSettings
 from tools.generate.rust_writing import RustWriting
 from tools.generate.text import COMMAND, GENERATED, snake_case
-from tools.generate.typed_layouts import Alias, Attribute, Letter, Record, Union, asked_option, availability
+from tools.generate.typed_layouts import Alias, Attribute, Letter, Record, Union, asked_option
+from tools.generate.words import availability
 from tools.language import Field, Message, Repeat, Spec
 from tools.language.elements import Structure
 
@@ -52,7 +53,7 @@ class _RustModule:
     def _head(self) -> None:
         self.write(f"// {GENERATED}{self.spec.file} by: {COMMAND}. Do not edit.", "")
         self.write(f"//! {self.spec.title}: what they hold, and how they are read and built.", "//!")
-        self.write(f"//! Source: PostgreSQL's documentation, {self.spec.source}.", "")
+        self.write(f"//! Source: {self.spec.described_in}.", "")
         self.write("use crate::runtime as rt;", "")
 
     # Records.
@@ -71,7 +72,7 @@ class _RustModule:
 
     def _struct(self, record: Record) -> None:
         name = self.types.named(record.name)
-        self.code.derived(record.about or record.name, *availability(record.message))
+        self.code.derived(record.about or record.name, *availability(self.spec, record.message))
         if not record.attributes:
             self.write(f"pub struct {name};", "")
             return
@@ -180,7 +181,7 @@ class _RustModule:
         self.write("")
 
     def _to_json(self) -> None:
-        self.code.about("Return it as JSON, as `pgoutput decode` prints it.")
+        self.code.about("Return it as JSON, as the golden vectors have it.")
         with self.write.block("pub fn to_json(&self, layout: &Layout) -> String {"):
             self.write("let mut json = rt::Json::new(layout);")
             with self.write.block("match self {"):
@@ -219,7 +220,7 @@ class _RustModule:
 
     def _parse(self) -> None:
         self.code.about(
-            "Parse a message. Truncated, trailing or unknown bytes, values that PostgreSQL does not define, and "
+            "Parse a message. Truncated, trailing or unknown bytes, values that are not defined, and "
             "messages that are not sent under these options are errors, with the path of the field and the offset."
         )
         with self.reading.parse("payload", "layout: &Layout"):

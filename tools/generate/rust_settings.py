@@ -52,7 +52,7 @@ class RustSettings:
             if option.values:
                 members = ((value.name, value.description or value.name) for value in option.values)
                 self.code.plain_enum(pascal(option.name), option.description, members)
-        self.code.derived("The options of START_REPLICATION on which layouts depend.", traits=COPIED)
+        self.code.derived("The options on which layouts depend.", traits=COPIED)
         with self.write.block("pub struct Options {"):
             self._member("proto_version", "u32", "The protocol version.")
             for option in options:
@@ -82,9 +82,9 @@ class RustSettings:
             self.write(*struct_literal("Self", fields))
 
     def _set(self) -> None:
-        """Write the method that sets an option as text, which is how START_REPLICATION and configurations have it."""
+        """Write the method that sets an option as text, which is how commands and configurations have it."""
         self.code.about(
-            "Set an option by its name in START_REPLICATION. A name that determines no layout, or a value that the "
+            "Set an option by its name. A name that determines no layout, or a value that the "
             "option does not have, is an error; whether a server accepts them together, `check` says."
         )
         with self.code.function("pub fn set", ["&mut self", "name: &str", "value: &str"], "()"):

@@ -9,11 +9,14 @@ from tools.language import Spec
 from tools.language.builtin_types import TypeTable
 from tools.language.errors import SpecError
 
-__all__ = ["COMMAND", "GENERATED", "constant", "docstring", "python_module", "snake_case"]
+__all__ = ["COMMAND", "GENERATED", "WIRE", "constant", "docstring", "python_module", "snake_case"]
 
 COMMAND = "python -m tools.generate"
 GENERATED = "Generated from spec/"
 """The text that the first line of every generated file contains."""
+
+WIRE = "pgoutput_construct.wire"
+"""The package of the project's messages."""
 
 CONFIGURATION = ("line-length=120", 'target-version="py311"', 'lint.isort.known-first-party=["pgoutput_construct"]')
 SETTINGS = ("--isolated", *(word for setting in CONFIGURATION for word in ("--config", setting)))

@@ -31,7 +31,6 @@ __all__ = [
     "TypedLayouts",
     "Union",
     "asked_option",
-    "availability",
     "condition_text",
     "has_absence",
     "is_optional",
@@ -383,16 +382,6 @@ def asked_option(spec: Spec, message: Message) -> Option | None:
     if not message.option or message.unasked:
         return None
     return next(option for option in spec.options if option.name == message.option)
-
-
-def availability(message: Message | None) -> Iterator[str]:
-    """Yield who sends a message, and from which version on."""
-    if message is None:
-        return
-    server = f"PostgreSQL {message.server} and newer" if message.server else "Any PostgreSQL"
-    version = f", protocol version {message.since} and newer" if message.since else ""
-    sender = f", sent by the {message.sender}" if message.sender else ""
-    yield f"{server}{version}{sender}."
 
 
 def _conditioned(element: Element) -> Sequence[Field | Repeat | Alternative]:

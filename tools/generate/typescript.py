@@ -10,7 +10,6 @@ from tools.generate.typed_layouts import (
     Record,
     Union,
     asked_option,
-    availability,
     pascal,
 )
 from tools.generate.typescript_connection import TypeScriptConnection
@@ -20,6 +19,7 @@ from tools.generate.typescript_names import bigint_suffix, camel, letter_literal
 from tools.generate.typescript_reading import TypeScriptReading
 from tools.generate.typescript_settings import TypeScriptSettings
 from tools.generate.typescript_writing import TypeScriptWriting
+from tools.generate.words import availability
 from tools.language import Field, Message, Repeat, Spec
 from tools.language.elements import Structure
 
@@ -65,7 +65,7 @@ class _TypeScriptModule:
     def _head(self) -> None:
         write, spec = self.write, self.spec
         write(f"// {GENERATED}{spec.file} by: {COMMAND}. Do not edit.", "")
-        source = f"Source: PostgreSQL's documentation, {spec.source}."
+        source = f"Source: {spec.described_in}."
         self.context.about(f"{spec.title}: what they hold, and how they are read and built.", f"{source} @module")
         write("")
         write('import * as wire from "./wire.js";', "")
@@ -83,7 +83,7 @@ class _TypeScriptModule:
         self._items(record.structure)
 
     def _interface(self, record: Record) -> None:
-        self.context.about(record.about or record.name, *availability(record.message))
+        self.context.about(record.about or record.name, *availability(self.spec, record.message))
         with self.context.declaration(f"export interface {record.name} {{"):
             if record.message:
                 self.write(f'message: "{record.name}";')
@@ -173,7 +173,7 @@ class _TypeScriptModule:
     def _parse(self) -> None:
         write, union = self.write, self.context.union
         self.context.about(
-            "Parse a message. Truncated, trailing or unknown bytes, values that PostgreSQL does not define, "
+            "Parse a message. Truncated, trailing or unknown bytes, values that are not defined, "
             "and messages that are not sent under these options throw a WireError with the path of the field "
             "and the offset. Bytes of the message share the memory of the payload."
         )

@@ -40,7 +40,7 @@ class TypeScriptJson:
     def messages(self) -> None:
         """Write the function for all messages."""
         write, union = self.write, self.context.union
-        self.context.about("Return a message as JSON, as pgoutput decode prints it; numbers of 64 bits are bigint.")
+        self.context.about("Return a message as JSON, as the golden vectors have it; numbers of 64 bits are bigint.")
         with self.context.declaration(f"export function toJson(message: {union}, layout: Layout): wire.Json {{"):
             write("return { message: message.message, ...(jsonFields(message, layout) as object) };")
         head = f"function jsonFields(message: {union}, layout: Layout): wire.Json {{"

@@ -82,7 +82,7 @@ class TypeScriptSettings:
                 self.write(f"{requested(option)}: boolean;")
 
     def _options(self) -> None:
-        self.context.about("The options of START_REPLICATION on which layouts depend.")
+        self.context.about("The options on which layouts depend.")
         with self.context.declaration("export interface Options {"):
             self.context.about("The protocol version.")
             self.write("protoVersion: number;")
@@ -92,9 +92,9 @@ class TypeScriptSettings:
                 self.write(f"{camel(option.name)}?: {values or 'boolean'};")
 
     def _set(self) -> None:
-        """Write the function that sets an option as text, which is how START_REPLICATION and configurations have it."""
+        """Write the function that sets an option as text, which is how commands and configurations have it."""
         self.context.about(
-            "Set an option by its name in START_REPLICATION. A name that determines no layout, or a value that the "
+            "Set an option by its name. A name that determines no layout, or a value that the "
             "option does not have, throws a WireError; whether a server accepts them together, checkOptions says."
         )
         head = "export function setOption(options: Options, name: string, value: string): void {"

@@ -24,8 +24,8 @@ REASONS = {
     LENGTH: "The length is not that of the bytes from its own first one on.",
     "truncated": "The bytes end before the field does; of a text that is its NUL.",
     "constant": "A field that is always the same is not.",
-    "value": "A value that PostgreSQL does not define.",
-    "bits": "A bit is set that PostgreSQL does not define.",
+    "value": "A value that is not defined.",
+    "bits": "A bit is set that is not defined.",
     "kind": "The tag of no branch of a choice.",
     "trailing": "Bytes follow the end of the message.",
 }

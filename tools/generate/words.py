@@ -1,10 +1,24 @@
-"""Conditions as text, for pages and errors."""
+"""Conditions and availability as text, for pages, comments and errors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from tools.language import Message, Spec
 from tools.language.conditions import Bit, Every, Flag, Not, Since, Some, Term, Until, every, range_of
 
-__all__ = ["in_words"]
+__all__ = ["availability", "in_words"]
+
+
+def availability(spec: Spec, message: Message | None) -> Iterator[str]:
+    """Yield the versions that have a message, and who sends it, as a sentence; nothing for no message."""
+    if message is None:
+        return
+    any_server = ["any PostgreSQL"] * spec.is_postgresql
+    said = [f"PostgreSQL {message.server} and newer"] if message.server else any_server
+    said += [f"protocol version {message.since} and newer"] * bool(message.since)
+    said += [f"sent by the {message.sender}"] * bool(message.sender)
+    text = ", ".join(said)
+    if text:
+        yield f"{text[0].upper()}{text[1:]}."
 
 
 def in_words(term: Term | None, code: Callable[[str], str] = str) -> str:

@@ -163,7 +163,7 @@ class Field(Conditional):
     @cached_property
     def is_text(self) -> bool:
         """Whether it is a String: bytes up to a NUL."""
-        return self.type is not None and self.type.notation == "String"
+        return self.type is not None and self.type.construct == "String"
 
     @property
     def python(self) -> str:

@@ -204,7 +204,7 @@ def _open_ends(spec: Spec, error: Raise) -> None:
                 raise error(element.line, f"{element.name} goes to the end, and something follows it", remedy)
             if not isinstance(element, Field) or element.length or element.type is None:
                 continue
-            if element.type.notation == "Byten" and not last:
+            if element.type.construct == "Data" and not last:
                 remedy = "Name the earlier field that holds it: length: NAME."
                 raise error(element.line, f"{element.name} has no length", remedy)
 

@@ -24,7 +24,7 @@ from tools.language.shapes import shape_problems
 from tools.language.source import Place, Source, read
 from tools.language.variants import gathered, implied
 
-__all__ = ["SPEC", "check_shape", "load", "load_notations", "load_text", "read_text"]
+__all__ = ["SPEC", "check_shape", "load", "load_notations", "load_text", "read_text", "types_file"]
 
 SPEC = Path(__file__).parents[2] / "spec"
 """The directory of the specifications."""
@@ -36,14 +36,14 @@ def load(path: Path) -> Spec:
 
 
 def load_text(text: str, file: str = "spec.yaml", folder: Path = SPEC) -> Spec:
-    """Parse a specification; see ``load``. A carried specification is a file of the directory."""
+    """Parse a specification; see ``load``. A carried specification and the notations are files of the directory."""
     source = read(text, file)
     _check_marks(text, source)
     check_shape(source)
     check_own(source)
     if "carries" in source.data and is_conditional(source.data):
         source = Source(file, carried(source, _carried(source, folder)), source.lines)
-    spec = _Loader(source).spec()
+    spec = _Loader(source, load_notations(types_file(folder))).spec()
     check(spec, source)
     return spec
 
@@ -71,14 +71,20 @@ def _validator(schema: str) -> Draft202012Validator:
     return Draft202012Validator(json.loads((SPEC / schema).read_text("utf-8")))
 
 
-@cache
-def _types() -> tuple[Type, ...]:
-    return load_notations(SPEC / "types.yaml")
+def types_file(folder: Path) -> Path:
+    """Return the notations of a directory's specifications: its own, or those of the project."""
+    own = folder / "types.yaml"
+    return own if own.is_file() else SPEC / own.name
 
 
 def load_notations(path: Path) -> tuple[Type, ...]:
     """Read the notations; raise SpecError for a wrong shape, or a row that contradicts itself."""
-    source = read(read_text(path), path.name)
+    return _notations(read_text(path), path.name)
+
+
+@cache
+def _notations(text: str, file: str) -> tuple[Type, ...]:
+    source = read(text, file)
     check_shape(source, "types.schema.json")
     return notations(source)
 
@@ -104,8 +110,9 @@ def check_shape(source: Source, schema: str = "language.schema.json") -> None:
 class _Loader:
     """Builds the model from checked data, with the line of every element."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, types: tuple[Type, ...]) -> None:
         self.source = source
+        self.types = types
         self.versions = sorted({row["version"] for row in source.data.get("versions", ())})
 
     def spec(self) -> Spec:
@@ -131,7 +138,7 @@ class _Loader:
             ),
             options=tuple(self._option(row, ("options", i)) for i, row in enumerate(data.get("options", ()))),
             documents=tuple(self._document(row, ("documents", i)) for i, row in enumerate(data.get("documents", ()))),
-            types=_types(),
+            types=self.types,
         )
 
     def _line(self, *place: str | int) -> dict[str, Any]:
@@ -267,7 +274,7 @@ class _Loader:
     def _lookup(self, notation: Notation, signed: bool, place: Place) -> dict[str, Any]:
         if notation.base == "Byte1" and notation.constant is not None and not signed:
             return {}
-        matches = [t for t in _types() if t.notation == notation.base]
+        matches = [t for t in self.types if t.notation == notation.base]
         exact = [t for t in matches if t.signed == signed] or [t for t in matches if t.signed and not signed]
         if exact:
             return {"type": exact[0]}
@@ -277,7 +284,7 @@ class _Loader:
         if (block := re.fullmatch(r"Byte([2-9]|[1-9][0-9]{1,3})", notation.base)) and not signed:
             size = int(block[1])
             return {"type": Type(notation.base, f"Data({size})", "bytes", "binary", bytes=size)}
-        known = [t.notation for t in _types() if not t.signed]
+        known = [t.notation for t in self.types if not t.signed]
         hint = " (signed)" if signed else meant(notation.base, [*parts, *known])
         raise self.source.error(
             place,

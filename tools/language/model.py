@@ -92,10 +92,10 @@ class Part(Structure):
 
 @dataclass(frozen=True)
 class Version:
-    """A version of the protocol, and the server that introduced it."""
+    """A version of the protocol, and the PostgreSQL version that introduced it; 0 for another protocol."""
 
     version: int
-    server: int
+    server: int = 0
     brings: str = ""
     line: int = field(default=0, compare=False)
 
@@ -149,6 +149,16 @@ class Spec:
     def framed(self) -> bool:
         """Whether its messages have a length, so that they can follow each other on a connection."""
         return any(message.length for message in self.messages)
+
+    @property
+    def is_postgresql(self) -> bool:
+        """Whether it describes PostgreSQL: it has sections of PostgreSQL's documents."""
+        return bool(self.documents)
+
+    @property
+    def described_in(self) -> str:
+        """The document that describes its messages."""
+        return f"PostgreSQL's documentation, {self.source}" if self.is_postgresql else self.source
 
     @property
     def signature(self) -> tuple[str, ...]:

@@ -2760,7 +2760,7 @@ func (*Terminate) index() int {
 	return 55
 }
 
-// ToJSON returns a message as JSON, as pgoutput decode prints it.
+// ToJSON returns a message as JSON, as the golden vectors have it.
 func ToJSON(message ConnectionMessage, layout *Layout) []byte {
 	j := wire.NewJSON(message.MessageName())
 	message.json(j, layout)

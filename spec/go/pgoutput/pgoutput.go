@@ -35,7 +35,7 @@ const StreamingOn Streaming = "on"
 // StreamingParallel: In segments while they run, with the fields for applying them in parallel.
 const StreamingParallel Streaming = "parallel"
 
-// Options are the options of START_REPLICATION on which layouts depend.
+// Options are the options on which layouts depend.
 type Options struct {
 	// The protocol version.
 	ProtoVersion int
@@ -44,8 +44,8 @@ type Options struct {
 	Streaming Streaming
 }
 
-// Set sets an option by its name in START_REPLICATION. A name that determines no layout, or a value
-// that the option does not have, is an error; whether a server accepts them together, Check says.
+// Set sets an option by its name. A name that determines no layout, or a value that the option does
+// not have, is an error; whether a server accepts them together, Check says.
 func (o *Options) Set(name, value string) (err error) {
 	switch name {
 	case "proto_version":
@@ -1712,7 +1712,7 @@ func (*StreamPrepare) index() int {
 	return 18
 }
 
-// ToJSON returns a message as JSON, as pgoutput decode prints it.
+// ToJSON returns a message as JSON, as the golden vectors have it.
 func ToJSON(message PgoutputMessage, layout *Layout) []byte {
 	j := wire.NewJSON(message.MessageName())
 	message.json(j, layout)
@@ -1768,9 +1768,9 @@ func BuildMessage(message PgoutputMessage, layout *Layout) ([]byte, error) {
 	return w.Finish()
 }
 
-// ParseMessage parses a message. Truncated, trailing or unknown bytes, values that PostgreSQL does
-// not define, and messages that are not sent under these options are errors, with the path of the
-// field and the offset. Bytes and text of the message share the memory of the payload.
+// ParseMessage parses a message. Truncated, trailing or unknown bytes, values that are not defined,
+// and messages that are not sent under these options are errors, with the path of the field and the
+// offset. Bytes and text of the message share the memory of the payload.
 func ParseMessage(payload []byte, layout *Layout) (PgoutputMessage, error) {
 	r := wire.NewReader(payload)
 	var message PgoutputMessage

@@ -352,7 +352,7 @@ func (*PrimaryStatusRequest) index() int {
 	return 5
 }
 
-// ToJSON returns a message as JSON, as pgoutput decode prints it.
+// ToJSON returns a message as JSON, as the golden vectors have it.
 func ToJSON(message Frame, layout *Layout) []byte {
 	j := wire.NewJSON(message.MessageName())
 	message.json(j, layout)
@@ -379,9 +379,9 @@ func BuildMessage(message Frame, layout *Layout) ([]byte, error) {
 	return w.Finish()
 }
 
-// ParseMessage parses a message. Truncated, trailing or unknown bytes, values that PostgreSQL does
-// not define, and messages that are not sent under these options are errors, with the path of the
-// field and the offset. Bytes and text of the message share the memory of the payload.
+// ParseMessage parses a message. Truncated, trailing or unknown bytes, values that are not defined,
+// and messages that are not sent under these options are errors, with the path of the field and the
+// offset. Bytes and text of the message share the memory of the payload.
 func ParseMessage(payload []byte, layout *Layout) (Frame, error) {
 	r := wire.NewReader(payload)
 	var message Frame

@@ -2579,7 +2579,7 @@ impl ConnectionMessage<'_> {
         Self::NAMES[self.index()]
     }
 
-    /// Return it as JSON, as `pgoutput decode` prints it.
+    /// Return it as JSON, as the golden vectors have it.
     pub fn to_json(&self, layout: &Layout) -> String {
         let mut json = rt::Json::new(layout);
         match self {

@@ -31,7 +31,7 @@ pub enum Streaming {
     Parallel,
 }
 
-/// The options of START_REPLICATION on which layouts depend.
+/// The options on which layouts depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The protocol version.
@@ -55,9 +55,8 @@ impl Options {
         }
     }
 
-    /// Set an option by its name in START_REPLICATION. A name that determines no layout, or a value
-    /// that the option does not have, is an error; whether a server accepts them together, `check`
-    /// says.
+    /// Set an option by its name. A name that determines no layout, or a value that the option does
+    /// not have, is an error; whether a server accepts them together, `check` says.
     pub fn set(&mut self, name: &str, value: &str) -> rt::Result<()> {
         match (name, value) {
             ("proto_version", _) => self.proto_version = rt::option_number(name, value)?,
@@ -1636,7 +1635,7 @@ impl PgoutputMessage<'_> {
         Self::NAMES[self.index()]
     }
 
-    /// Return it as JSON, as `pgoutput decode` prints it.
+    /// Return it as JSON, as the golden vectors have it.
     pub fn to_json(&self, layout: &Layout) -> String {
         let mut json = rt::Json::new(layout);
         match self {
@@ -1714,9 +1713,8 @@ pub fn build(message: &PgoutputMessage<'_>, layout: &Layout) -> rt::Result<Vec<u
     Ok(w.finish())
 }
 
-/// Parse a message. Truncated, trailing or unknown bytes, values that PostgreSQL does not define,
-/// and messages that are not sent under these options are errors, with the path of the field and
-/// the offset.
+/// Parse a message. Truncated, trailing or unknown bytes, values that are not defined, and messages
+/// that are not sent under these options are errors, with the path of the field and the offset.
 pub fn parse<'a>(payload: &'a [u8], layout: &Layout) -> rt::Result<PgoutputMessage<'a>> {
     let mut r = rt::Reader::new(payload);
     let message = match r.first()? {

@@ -363,7 +363,7 @@ impl Frame<'_> {
         Self::NAMES[self.index()]
     }
 
-    /// Return it as JSON, as `pgoutput decode` prints it.
+    /// Return it as JSON, as the golden vectors have it.
     pub fn to_json(&self, layout: &Layout) -> String {
         let mut json = rt::Json::new(layout);
         match self {
@@ -401,9 +401,8 @@ pub fn build(message: &Frame<'_>, layout: &Layout) -> rt::Result<Vec<u8>> {
     Ok(w.finish())
 }
 
-/// Parse a message. Truncated, trailing or unknown bytes, values that PostgreSQL does not define,
-/// and messages that are not sent under these options are errors, with the path of the field and
-/// the offset.
+/// Parse a message. Truncated, trailing or unknown bytes, values that are not defined, and messages
+/// that are not sent under these options are errors, with the path of the field and the offset.
 pub fn parse<'a>(payload: &'a [u8], layout: &Layout) -> rt::Result<Frame<'a>> {
     let mut r = rt::Reader::new(payload);
     let _ = layout;

@@ -2211,7 +2211,7 @@ export const NAMES: readonly string[] = [
 
 const INDEXES = Object.fromEntries(NAMES.map((name, index) => [name, index])) as Record<ConnectionMessage["message"], number>;
 
-/** Return a message as JSON, as pgoutput decode prints it; numbers of 64 bits are bigint. */
+/** Return a message as JSON, as the golden vectors have it; numbers of 64 bits are bigint. */
 export function toJson(message: ConnectionMessage, layout: Layout): wire.Json {
   return { message: message.message, ...(jsonFields(message, layout) as object) };
 }

@@ -20,7 +20,7 @@ export interface Layout {
   hasStreaming: boolean;
 }
 
-/** The options of START_REPLICATION on which layouts depend. */
+/** The options on which layouts depend. */
 export interface Options {
   /** The protocol version. */
   protoVersion: number;
@@ -29,9 +29,8 @@ export interface Options {
 }
 
 /**
- * Set an option by its name in START_REPLICATION. A name that determines no layout, or a value that
- * the option does not have, throws a WireError; whether a server accepts them together,
- * checkOptions says.
+ * Set an option by its name. A name that determines no layout, or a value that the option does not
+ * have, throws a WireError; whether a server accepts them together, checkOptions says.
  */
 export function setOption(options: Options, name: string, value: string): void {
   switch (name) {
@@ -1310,7 +1309,7 @@ export const NAMES: readonly string[] = [
 
 const INDEXES = Object.fromEntries(NAMES.map((name, index) => [name, index])) as Record<PgoutputMessage["message"], number>;
 
-/** Return a message as JSON, as pgoutput decode prints it; numbers of 64 bits are bigint. */
+/** Return a message as JSON, as the golden vectors have it; numbers of 64 bits are bigint. */
 export function toJson(message: PgoutputMessage, layout: Layout): wire.Json {
   return { message: message.message, ...(jsonFields(message, layout) as object) };
 }
@@ -1430,9 +1429,9 @@ export function build(message: PgoutputMessage, layout: Layout): Uint8Array {
 }
 
 /**
- * Parse a message. Truncated, trailing or unknown bytes, values that PostgreSQL does not define,
- * and messages that are not sent under these options throw a WireError with the path of the field
- * and the offset. Bytes of the message share the memory of the payload.
+ * Parse a message. Truncated, trailing or unknown bytes, values that are not defined, and messages
+ * that are not sent under these options throw a WireError with the path of the field and the
+ * offset. Bytes of the message share the memory of the payload.
  */
 export function parse(payload: Uint8Array, layout: Layout, trace?: wire.Trace): PgoutputMessage {
   void layout;

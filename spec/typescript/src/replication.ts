@@ -301,7 +301,7 @@ export const NAMES: readonly string[] = [
   "PrimaryStatusRequest",
 ];
 
-/** Return a message as JSON, as pgoutput decode prints it; numbers of 64 bits are bigint. */
+/** Return a message as JSON, as the golden vectors have it; numbers of 64 bits are bigint. */
 export function toJson(message: Frame, layout: Layout): wire.Json {
   return { message: message.message, ...(jsonFields(message, layout) as object) };
 }
@@ -353,9 +353,9 @@ export function build(message: Frame, layout: Layout): Uint8Array {
 }
 
 /**
- * Parse a message. Truncated, trailing or unknown bytes, values that PostgreSQL does not define,
- * and messages that are not sent under these options throw a WireError with the path of the field
- * and the offset. Bytes of the message share the memory of the payload.
+ * Parse a message. Truncated, trailing or unknown bytes, values that are not defined, and messages
+ * that are not sent under these options throw a WireError with the path of the field and the
+ * offset. Bytes of the message share the memory of the payload.
  */
 export function parse(payload: Uint8Array, layout: Layout, trace?: wire.Trace): Frame {
   void layout;
