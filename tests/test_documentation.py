@@ -57,6 +57,8 @@ _, CLIENT, PUBLISHER = _blocks("docs/tutorials/testing-a-consumer.md")
 [TABLES] = _blocks("docs/how-to/changes-in-spark.md")
 [FOLLOWED] = _blocks("docs/tutorials/following-tables.md")
 BLAMED, PLAYED = _blocks("docs/how-to/incidents.md")
+[OWN] = _blocks("docs/how-to/own-protocol.md")
+"""The program of tests/generate/test_own_protocol.py."""
 _SUBMITTED = _blocks("docs/how-to/clusters.md")
 """The program of test_cluster."""
 
@@ -65,7 +67,7 @@ def test_blocks_are_known() -> None:
     """Each block of code is run by a test; a new one needs one."""
     known = {PROGRAM, PIPELINE, LIVE, LIVE_IN_ASYNCIO, TESTING, CLIENT, PUBLISHER, BATCH, TABLES, FOLLOWED, *_SUBMITTED}
     known |= {BLAMED, PLAYED}
-    known |= {CONFORMING}
+    known |= {CONFORMING, OWN}
     assert {block for page in PAGES for block in _blocks(page)} == known
 
 

@@ -3,12 +3,12 @@
 Packages that ``python -m tools.generate --package`` writes use them, and ``connection_engine`` does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
-from pgoutput_construct.errors import DecodeError, EngineError
+from pgoutput_construct.errors import DecodeError, EngineError, PgoutputError
 from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS, read_prefix, read_whole
 from pgoutput_construct.wire.reference import Definitions, Reference, payload_bytes
 
@@ -42,9 +42,15 @@ class _SpecEngine(Generic[_M]):
 class MessageEngine(_SpecEngine[_M]):
     """Parses and builds messages that do not have a length; parameters are given in the order of the codec."""
 
+    def __init__(self, messages: ModuleType, codec: ModuleType, versions: Sequence[int] = ()) -> None:
+        """Take the modules of the specification, and the versions of its protocol if it has any."""
+        super().__init__(messages, codec)
+        self._versions = versions
+
     def parse(self, payload: bytes | bytearray | memoryview, parameters: Mapping[str, Any]) -> _M:
         """Return the message that fills the bytes exactly; raise DecodeError, with path and offset."""
         data = payload_bytes(payload)
+        self._check_version(parameters)
         try:
             message: _M = read_whole(self._codec.READERS, data, [*parameters.values()])
         except REJECTIONS:
@@ -63,6 +69,7 @@ class MessageEngine(_SpecEngine[_M]):
             IncompleteError: ``data`` ends before the message does; a DecodeError.
             DecodeError: As of ``parse``; offsets count from the start of the message.
         """
+        self._check_version(parameters)
         try:
             return read_prefix(self._codec.READERS, data, start, [*parameters.values()])
         except REJECTIONS:
@@ -70,7 +77,14 @@ class MessageEngine(_SpecEngine[_M]):
 
     def build(self, message: _M, parameters: Mapping[str, Any]) -> bytes:
         """Return the bytes of a message; raise EncodeError, with the path, for a value that it cannot carry."""
+        self._check_version(parameters)
         return self._build(message, parameters)
+
+    def _check_version(self, parameters: Mapping[str, Any]) -> None:
+        version = parameters.get("proto_version")
+        if self._versions and version not in self._versions:
+            known = ", ".join(map(str, self._versions))
+            raise PgoutputError(f"proto_version must be one of {known}, not {version!r:.40}")
 
 
 class ConnectionEngine(_SpecEngine[_M]):
@@ -187,7 +201,7 @@ class ConnectionEngine(_SpecEngine[_M]):
         tagged = self._tagged(sender, state)
         tag = b"" if b"" in tagged else data[:1]
         code = len(tag) + self._codec.LENGTH.size
-        for cls in tagged.get(tag, ()):
+        for cls in tagged.get(tag, ()) if data else ():
             if data[code : code + len(cls.CODE)] == cls.CODE:
                 found: type[_M] = cls
                 return found

@@ -46,7 +46,7 @@ def remembered(spec: Path) -> Mapping[str, str]:
 def run(project: Path, *arguments: str) -> int:
     """Run the command on a copy of the project."""
     with patch.object(command, "render", remembered):
-        return command.main(["--root", str(project), "--spec", str(project / "spec"), *arguments])
+        return command.main(["--into", str(project), "--spec", str(project / "spec"), *arguments])
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ def _check_size(element: Element, earlier: Mapping[str, Field], size: str, error
     if field.term != element.term:
         problem = f"{element.name} is measured by {size!r}, which has another condition"
         raise error(element.line, problem, "Write the same since, until and when at both.")
-    if isinstance(element, Field) and (element.type is None or element.type.notation != "Byten"):
+    if isinstance(element, Field) and (element.type is None or element.type.construct != "Data"):
         raise error(
             element.line, f"{element.name} is not a Byten, so it has no length", "Remove length, or write Byten."
         )

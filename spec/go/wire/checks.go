@@ -72,7 +72,7 @@ func Begins(data []byte, can [][2]int, begins [][2]string, length int) int {
 	for _, each := range can {
 		tag, code := begins[each[0]][0], begins[each[0]][1]
 		at := len(tag) + length
-		if !bytes.HasPrefix(data, []byte(tag)) {
+		if len(data) == 0 || !bytes.HasPrefix(data, []byte(tag)) {
 			continue
 		}
 		if code == "" || (len(data) >= at && bytes.HasPrefix(data[at:], []byte(code))) {

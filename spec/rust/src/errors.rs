@@ -191,6 +191,9 @@ pub fn begins<S>(
     begins: &[(&[u8], &[u8])],
     length: usize,
 ) -> Result<usize> {
+    if data.is_empty() {
+        return Err(Error::new(Reason::Empty, "", Some(0)));
+    }
     let found = can.iter().find(|(number, _)| {
         let (tag, code) = begins[*number];
         data.starts_with(tag)
@@ -199,12 +202,7 @@ pub fn begins<S>(
                     .get(tag.len() + length..)
                     .is_some_and(|rest| rest.starts_with(code)))
     });
-    let reason = if data.is_empty() {
-        Reason::Empty
-    } else {
-        Reason::Tag
-    };
     found
         .map(|each| each.0)
-        .ok_or_else(|| Error::new(reason, "", Some(0)))
+        .ok_or_else(|| Error::new(Reason::Tag, "", Some(0)))
 }

@@ -229,7 +229,7 @@ export function begins(
     const [tag, code] = begins[number] as readonly [readonly number[], readonly number[]];
     const at = tag.length + length;
     const has = (bytes: readonly number[], from: number) => bytes.every((byte, index) => data[from + index] === byte);
-    if (has(tag, 0) && has(code, at)) return number;
+    if (data.length > 0 && has(tag, 0) && has(code, at)) return number;
   }
   return -1;
 }
