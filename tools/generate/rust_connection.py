@@ -48,13 +48,16 @@ class RustConnection:
             self.write.block("fn following(sender: Sender, state: State) -> &'static [(usize, State)] {"),
             self.write.block("match (sender, state) {"),
         ):
+            has_rest = False
             for sender in ("server", "client"):
                 for place in self.spec.places:
                     if rows := [*self._rows(sender, place)]:
                         pattern = f"(Sender::{pascal(sender)}, State::{pascal(place.name)})"
                         with self.write.block(f"{pattern} => &[", "],"):
                             self.write(*rows)
-            self.write("_ => &[],")
+                    has_rest |= not rows
+            if has_rest:
+                self.write("_ => &[],")
         self.write("")
 
     def _rows(self, sender: str, place: State) -> Iterator[str]:

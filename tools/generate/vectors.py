@@ -8,7 +8,7 @@ from typing import Any
 from tools.generate.text import COMMAND, GENERATED
 from tools.generate.vectors_damage import damaged
 from tools.generate.vectors_reader import Piece, Reader, RefusedError
-from tools.generate.vectors_samples import closed, samples
+from tools.generate.vectors_samples import can_close, closed, samples
 from tools.generate.vectors_settings import Setting, settings
 from tools.language import Choice, Field, Message, Repeat, Spec
 
@@ -137,7 +137,8 @@ def _closed_too(message: Message, found: Iterable[tuple[str, bytes]]) -> Iterato
     """Yield damaged messages, each with its old length and with the new one."""
     for case, data in found:
         yield case, data
-        if message.length and len(data) > len(message.tag) + (message.length.size or 0):
+        more = message.length and len(data) > len(message.tag) + (message.length.size or 0)
+        if more and can_close(message, data):
             yield f"{case}, as the length says", closed(message, data)
 
 

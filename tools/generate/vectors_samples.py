@@ -6,7 +6,7 @@ from tools.generate.vectors_settings import Setting
 from tools.language import Choice, Field, Message, Repeat, Spec
 from tools.language.elements import Element, Structure
 
-__all__ = ["closed", "samples"]
+__all__ = ["can_close", "closed", "samples"]
 
 Sized = tuple[int, bytes]
 """The count or length of something, and its bytes."""
@@ -25,7 +25,13 @@ TIME = 767_880_000_123_456
 
 def samples(spec: Spec, message: Message, setting: Setting) -> list[bytes]:
     """Return the bytes of possible messages: the first has some of everything, each other differs in one place."""
-    return list(dict.fromkeys(closed(message, data) for data in _Maker(spec, setting).structure(message)))
+    found = _Maker(spec, setting).structure(message)
+    return list(dict.fromkeys(closed(message, data) for data in found if can_close(message, data)))
+
+
+def can_close(message: Message, data: bytes) -> bool:
+    """Return whether the field for the length of a message can hold that of these bytes; without one, anything fits."""
+    return message.length is None or len(data) - len(message.tag) < 1 << 8 * (message.length.size or 0)
 
 
 def closed(message: Message, data: bytes) -> bytes:
