@@ -83,7 +83,41 @@ messages:
         until: Int8(0)
         blocks: [{type: header, fields: [{field: String, name: line}]}]
 """
-OTHERS = {"plain": PLAIN, "states": STATES, "connection": CONNECTION}
+VALUES = """\
+protocol: rows
+title: Rows
+source: nowhere
+messages:
+  - name: Row
+    blocks:
+      - type: header
+        fields: [{field: Byte1('R'), name: tag}, {field: Int8, name: value_count}]
+      - type: repeat_1
+        name: cells
+        count: value_count
+        blocks:
+          - type: choice_1
+            name: value
+            alternatives:
+              - {field: Byte1('n'), name: nothing, python: None}
+              - {field: Byte1('u'), name: unchanged, python: UNCHANGED}
+              - field: Byte1('t')
+                name: text
+                python: bytes
+                then: [{field: Int8, name: size}, {field: Byten, name: content, length: size}]
+              - field: Byte1('z')
+                name: packed
+                python: Packed
+                then:
+                  - {field: Int16, name: raw_size}
+                  - {field: Int8, name: size}
+                  - {field: Byten, name: content, length: size}
+              - field: Byte1('k')
+                name: keyed
+                python: Keyed
+                then: [{field: Byte4, name: key}, {field: String, name: of}]
+"""
+OTHERS = {"plain": PLAIN, "values": VALUES, "states": STATES, "connection": CONNECTION}
 
 
 def generate(folder: Path, text: str, *arguments: str) -> Path:
@@ -271,6 +305,12 @@ BROKEN = {
         "own.yaml:11: the parameter 'loud' is in a specification without versions",
     ),
     "the name of the union": (PLAIN.replace("Leave", "Job Queue Message"), "own.yaml:9: the class JobQueueMessage"),
+    "a part that nothing uses": (
+        PLAIN + "parts: [{name: Room, blocks: [{type: body, fields: [{field: Int8, name: a}]}]}]\n",
+        "own.yaml:11: no message has the part Room",
+    ),
+    "a name of the codecs": (PLAIN.replace("Leave", "Layout"), "own.yaml:9: two things would be called Layout in rust"),
+    "a name of Rust": (PLAIN.replace("Leave", "Option"), "own.yaml:9: the class Option would hide"),
     "no YAML": ("a: [", "own.yaml:"),
     "a list": ("- a\n", "own.yaml:1"),
 }

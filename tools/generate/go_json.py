@@ -61,6 +61,9 @@ class GoPrinting:
                 write(f'j.Key("{each.element.kind_name}")')
                 with self._present(place, each.optional) as value:
                     write(f"j.Letter({value}.Kind)")
+            if self.module.typed.value_bytes(each):
+                write('j.Key("data")', f"j.Digits({place}{'[:]' * isinstance(each.kind, Block)})")
+                continue
             write(f'j.Key("{each.name}")')
             with self._present(place, each.optional) as value:
                 self._value(each.kind, value)

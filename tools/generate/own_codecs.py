@@ -222,7 +222,10 @@ def _rust(spec: Spec, package: str, dashed: str, union: str, mark: str, settings
         *((name[:-3], f"{allowed}mod {name[:-3]};\n") for name in copied),
     ]
     lines = "".join(line for _, line in sorted(modules))
-    yield "rust/Cargo.toml", _CARGO.substitute(mark=mark, dashed=dashed, title=json.dumps(spec.title))
+    yield (
+        "rust/Cargo.toml",
+        _CARGO.substitute(mark=mark, dashed=dashed, title=json.dumps(spec.title, ensure_ascii=False)),
+    )
     yield "rust/.gitignore", f"# {mark}\ntarget/\n"
     yield "rust/src/lib.rs", _LIB.substitute(mark=mark, title=" ".join(spec.title.split()), modules=lines)
     yield "rust/src/messages.rs", emit_rust(spec, union)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from tools.generate.rust_code import RustCode
 from tools.generate.rust_names import ELIDED, condition, rust_name
-from tools.generate.typed_layouts import Attribute, Branch, Record, Union, negated
+from tools.generate.typed_layouts import Attribute, Block, Branch, Record, Union, negated
 from tools.language import Choice
 
 __all__ = ["RustJson"]
@@ -52,7 +52,10 @@ class RustJson:
         for each in record.attributes:
             if isinstance(each.element, Choice) and not each.element.valued:
                 self.write(f'json.field("{each.element.kind_name}", &{_kind(each)});')
-            self.write(f'json.field("{each.name}", &self.{rust_name(each.name)});')
+            if self.typed.value_bytes(each):
+                self.write(f'json.digits("data", {_slice(each)});')
+            else:
+                self.write(f'json.field("{each.name}", &self.{rust_name(each.name)});')
         self.write("json.close('}');")
 
     def _branch(self, union: Union, branch: Branch) -> str:
@@ -81,6 +84,12 @@ class RustJson:
         if term is None:
             return named
         return f"if {condition(term, layout='json.layout')} {{ value.json(json) }} else {{ {named} }}"
+
+
+def _slice(attribute: Attribute) -> str:
+    """Return the expression of bytes as a slice."""
+    own = f"self.{rust_name(attribute.name)}"
+    return f"&{own}" if isinstance(attribute.kind, Block) else own
 
 
 def _kind(attribute: Attribute) -> str:

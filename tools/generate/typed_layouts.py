@@ -162,6 +162,9 @@ class TypedLayouts:
         self._taken = [*spec.class_names()]
         self._unions: dict[int, Union] = {}
         self._records: dict[int, Record] = {}
+        choices = (each for structure in spec.structures() for each in structure.elements if isinstance(each, Choice))
+        branches = (branch for choice in choices if choice.valued for branch in choice.alternatives)
+        self._value_bytes = {id(branch.content) for branch in branches if branch.content is not None}
         for part in spec.parts_in_order:
             self._visit(part, part.class_name)
             if part.single is None:
@@ -181,6 +184,10 @@ class TypedLayouts:
     def record(self, structure: Structure) -> Record:
         """Return the record of a structure that has one."""
         return self._records[id(structure)]
+
+    def value_bytes(self, attribute: Attribute) -> bool:
+        """Return whether a field holds the bytes of a value that has further fields: ``data`` in JSON, their digits."""
+        return id(attribute.element) in self._value_bytes
 
     def union(self, choice: Choice) -> Union:
         """Return the union of a choice."""

@@ -91,6 +91,9 @@ class TypeScriptJson:
         if isinstance(element, Choice) and not element.valued:
             kind = f"{value}?.kind ?? null" if attribute.optional else f"{value}.kind"
             self.write(f"{element.kind_name}: {kind},")
+        if self.typed.value_bytes(attribute):
+            self.write(f"data: wire.jsonDigits({value}),")
+            return
         kind_of_value = Maybe(attribute.kind) if attribute.optional else attribute.kind
         self.write(f"{attribute.name}: {_json(kind_of_value, value)},")
 

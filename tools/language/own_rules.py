@@ -47,6 +47,7 @@ def load_own(folder: Path) -> Spec:
         raise SpecError("\n".join(problems))
     spec = load(path)
     _check_parameters(spec, source)
+    _check_parts(spec, source)
     return spec
 
 
@@ -94,3 +95,11 @@ def _check_parameters(spec: Spec, source: Source) -> None:
             problem = f"the parameter {parameter.name!r} is in a specification without versions"
             remedy = "Write versions: [{version: 1}], and the parameter proto_version: {type: int}."
             raise source.error(place, problem, remedy)
+
+
+def _check_parts(spec: Spec, source: Source) -> None:
+    """Compilers refuse what nothing uses."""
+    used = {name for message in spec.messages for structure in spec.reached(message) for name in structure.references()}
+    for part in spec.parts:
+        if part.name not in used:
+            raise source.error(part.line, f"no message has the part {part.name}", "Name it in a message, or remove it.")

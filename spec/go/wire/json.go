@@ -127,8 +127,13 @@ func (j *JSON) Text(value Text) {
 // Hex writes an object with the digits of bytes.
 func (j *JSON) Hex(name string, data []byte) {
 	j.Open(name)
-	j.text(hex.EncodeToString(data))
+	j.Digits(data)
 	j.End()
+}
+
+// Digits writes the digits of bytes.
+func (j *JSON) Digits(data []byte) {
+	j.text(hex.EncodeToString(data))
 }
 
 // TextOrHex writes bytes as text, or an object with their digits if they are not UTF-8.

@@ -76,13 +76,19 @@ impl<'l, L> Json<'l, L> {
     }
 
     pub fn hex(&mut self, name: &str, data: &[u8]) {
-        self.object(name, |json| {
-            json.out.push('"');
-            for byte in data {
-                let _ = write!(json.out, "{byte:02x}");
-            }
-            json.out.push('"');
-        });
+        self.open('{');
+        self.digits(name, data);
+        self.close('}');
+    }
+
+    /// Write a field with the digits of bytes.
+    pub fn digits(&mut self, name: &str, data: &[u8]) {
+        self.text(name);
+        self.out.push_str(":\"");
+        for byte in data {
+            let _ = write!(self.out, "{byte:02x}");
+        }
+        self.out.push_str("\",");
     }
 
     pub fn text_or_hex(&mut self, name: &str, data: &[u8]) {

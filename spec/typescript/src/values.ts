@@ -174,9 +174,14 @@ export function bytesOf(text: Text): Uint8Array | undefined {
 
 /** Return bytes as an object with their hexadecimal digits. */
 export function jsonHex(name: string, data: Uint8Array): Json {
+  return { [name]: jsonDigits(data) };
+}
+
+/** Return the hexadecimal digits of bytes. */
+export function jsonDigits(data: Uint8Array): string {
   let digits = "";
   for (const byte of data) digits += byte.toString(16).padStart(2, "0");
-  return { [name]: digits };
+  return digits;
 }
 
 /** Return bytes as text, or an object with their digits if they are not UTF-8. */
