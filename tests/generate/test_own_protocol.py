@@ -200,6 +200,7 @@ def test_a_version_that_does_not_exist(jobs: Path, imports: pytest.MonkeyPatch) 
     assert job_queue.parse(b"C\0\0\0\1", proto_version=2) == job_queue.Cancel(job=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", CODECS)
 def test_vectors_in_other_languages(language: str, jobs: Path, tmp_path: Path) -> None:
     """The codecs compile under their own names, and answer as the golden vectors say."""
@@ -262,6 +263,7 @@ def test_types(jobs: Path, tmp_path: Path) -> None:
     assert found.stdout.startswith("Success"), found.stdout + found.stderr
 
 
+@pytest.mark.slow
 def test_check(jobs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It notices a stale file, a missing one, and one that nothing writes any more; generating mends them."""
     arguments = ["--spec", str(jobs.parent / "spec"), "--into", str(jobs), "--package", "job_queue"]
