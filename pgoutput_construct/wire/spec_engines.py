@@ -94,7 +94,7 @@ class ConnectionEngine(_SpecEngine[_M]):
         """Take the modules of the specification."""
         super().__init__(messages, codec, definitions)
         self._following: Mapping[tuple[str, str], Mapping[type[_M], str]] = messages.FOLLOWING
-        self.states = tuple(dict.fromkeys(state for state, _ in self._following))
+        self.states: tuple[str, ...] = tuple(dict.fromkeys(state for state, _ in self._following))
         """The states of a connection, the first one first."""
         self._tagged = cache(self._by_tag)
 

@@ -139,10 +139,10 @@ def _versions(spec: Spec, error: Raise) -> None:
         if after.version > before.version + 1:
             problem = f"version {after.version} follows {before.version}: there is a gap between them"
             raise error(after.line, problem, f"Call it {before.version + 1}, or add what is missing.")
-    for version in spec.versions if spec.is_postgresql else ():
-        if not version.server:
+    for each in spec.versions if spec.is_postgresql else ():
+        if not each.server:
             remedy = "Write server: the first PostgreSQL (major version) that supports it."
-            raise error(version.line, "a version has no server", remedy)
+            raise error(each.line, "a version has no server", remedy)
     for line, word, version in named_versions(spec):
         if version not in known:
             remedy = f"Write one of {known}, or add it to versions."
