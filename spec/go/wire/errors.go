@@ -26,10 +26,10 @@ const Truncated Reason = "truncated"
 // A field that is always the same is not.
 const WrongConstant Reason = "constant"
 
-// A value that PostgreSQL does not define.
+// A value that is not defined.
 const UnknownValue Reason = "value"
 
-// A bit that PostgreSQL does not define.
+// A bit that is not defined.
 const UnknownBits Reason = "bits"
 
 // The tag of no branch.
@@ -63,8 +63,8 @@ var texts = map[Reason]string{
 	WrongLength:   "the length is not that of the bytes",
 	Truncated:     "the bytes end here",
 	WrongConstant: "must be another constant",
-	UnknownValue:  "a value that PostgreSQL does not define",
-	UnknownBits:   "a bit that PostgreSQL does not define",
+	UnknownValue:  "a value that is not defined",
+	UnknownBits:   "a bit that is not defined",
 	UnknownKind:   "the tag of no branch",
 	Trailing:      "the message ends here, and bytes follow",
 	WrongState:    "not permitted in this state",

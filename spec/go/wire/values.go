@@ -55,7 +55,7 @@ func (l Letter) String() string {
 	return string(rune(l))
 }
 
-// Text is text without its NUL; PostgreSQL does not promise that it is UTF-8.
+// Text is text without its NUL; it need not be UTF-8.
 type Text []byte
 
 // String returns it as a string.

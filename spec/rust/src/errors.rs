@@ -19,9 +19,9 @@ pub enum Reason {
     Truncated,
     /// A field that is always the same is not.
     Constant,
-    /// A value that PostgreSQL does not define.
+    /// A value that is not defined.
     Value,
-    /// A bit that PostgreSQL does not define.
+    /// A bit that is not defined.
     Bits,
     /// The tag of no branch.
     Kind,
@@ -99,8 +99,8 @@ impl fmt::Display for Error {
             Reason::Length => ": the length is not that of the bytes",
             Reason::Truncated => ": the bytes end here",
             Reason::Constant => ": must be another constant",
-            Reason::Value => ": a value that PostgreSQL does not define",
-            Reason::Bits => ": a bit that PostgreSQL does not define",
+            Reason::Value => ": a value that is not defined",
+            Reason::Bits => ": a bit that is not defined",
             Reason::Kind => ": the tag of no branch",
             Reason::Trailing => ": the message ends here, and bytes follow",
             Reason::State => ": not permitted in this state",

@@ -58,7 +58,7 @@ impl fmt::Debug for Letter {
     }
 }
 
-/// Text without its NUL; PostgreSQL does not promise that it is UTF-8.
+/// Text without its NUL; it need not be UTF-8.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text<'a>(pub &'a [u8]);
 
