@@ -184,14 +184,6 @@ def _finish(connection: Connection) -> None:
         assert not result.error_message
 
 
-def notifications(connection: Connection) -> None:
-    """Notify a channel that the session listens to."""
-    connection.execute("LISTEN news")
-    connection.execute("NOTIFY news, 'heard'")
-    connection.execute("SELECT pg_notify('news', %s)", ("again",))
-    assert [note.payload for note in connection.notifies(timeout=10, stop_after=2)] == ["heard", "again"]
-
-
 SAID: dict[str, set[type[m.ConnectionMessage]]] = {
     "queries": {
         m.SSLRequest, m.EncryptionRefused, m.StartupMessage, m.AuthenticationOk, m.ParameterStatus, m.BackendKeyData,
@@ -229,7 +221,7 @@ def test_no_message_is_left_out() -> None:
     assert set().union(*SAID.values()) == set(connection_codec.BUILDERS)
 
 
-@pytest.mark.parametrize("talk", [queries, pipelines, copies, notifications], ids=lambda talk: talk.__name__)
+@pytest.mark.parametrize("talk", [queries, pipelines, copies], ids=lambda talk: talk.__name__)
 def test_sessions_of_psycopg(talk: Talk, server: EmbeddedServer) -> None:
     """What psycopg and the server say is parsed and built again."""
     found = spoken(server, talk)
@@ -237,6 +229,20 @@ def test_sessions_of_psycopg(talk: Talk, server: EmbeddedServer) -> None:
     # A pipeline has several series whose answers have not arrived.
     series = accumulate(isinstance(message, m.Sync) - isinstance(message, m.ReadyForQuery) for message in found)
     assert (max(series) > 1) == (talk is pipelines)
+
+
+def test_notifications(server: EmbeddedServer) -> None:
+    """Notifications arrive with the answer to a query, and while the server waits for a command."""
+
+    def listen(connection: Connection) -> None:
+        connection.execute("LISTEN news")
+        connection.execute("NOTIFY news, 'own'")
+        with server.connect(dbname=DATABASE) as other:
+            other.execute("NOTIFY news, 'of another'")
+        assert [note.payload for note in connection.notifies(timeout=60, stop_after=2)] == ["own", "of another"]
+
+    found = spoken(server, listen)
+    assert SAID["notifications"] <= {*map(type, found)}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -292,6 +298,14 @@ def test_what_libpq_does_not_send(server: EmbeddedServer) -> None:
             client.say(m.Sync())
         for _ in range(4):
             client.until(m.ReadyForQuery)
+        for command in (m.Query("SELECT 4"), m.Close("P", "")):  # while the server copies
+            client.say(m.Query("COPY (SELECT 5) TO STDOUT"))
+            client.until(m.CopyOutResponse)
+            client.say(command)
+            assert m.ServerCopyDone() in client.until(m.ReadyForQuery)
+            client.say(m.Sync())
+            for _ in range(1 + isinstance(command, m.Query)):
+                client.until(m.ReadyForQuery)
         client.say(m.Terminate())
         client.rest()
     assert SAID["a client of ours"] <= {*map(type, found)}
