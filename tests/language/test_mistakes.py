@@ -162,12 +162,6 @@ MISTAKES = {
         "mine.yaml:6: version 2 of PostgreSQL 9 follows 1 of 10",
         "the oldest first",
     ),
-    "versions with a gap": (
-        "  - {version: 2, server: 14}",
-        "  - {version: 3, server: 14}",
-        "version 3 follows 1: there is a gap",
-        "Call it 2, or add",
-    ),
     "a list without its hyphen": ("  - {name: idle}", "  {name: idle}", "is not a list", "Write"),
     "a version that is text": ("since: 2}", 'since: "2"}', "'2' is text, not a whole number", "without quotes"),
     "a version that is a fraction": ("since: 2}", "since: 2.0}", "2.0 is not a whole number", "Write a whole number"),

@@ -139,6 +139,13 @@ def test_a_parameter_on_which_nothing_depends() -> None:
         check_together([load_text(SOUND.replace(", when: deep, since: 2}", ", since: 2}"), "broken.yaml")])
 
 
+def test_versions_with_a_gap() -> None:
+    """A server that speaks a version speaks all before it."""
+    text = SOUND.replace("version: 2", "version: 3").replace("since: 2", "since: 3")
+    with pytest.raises(SpecError, match=r"^gap\.yaml:6: version 3 follows 1: there is a gap .*\. Call it 2, or add"):
+        check_together([load_text(text, "gap.yaml")])
+
+
 def test_values_need_the_version_of_their_option() -> None:
     """All values but the default, which is what holds without the option."""
     text = SOUND.replace("server: 10\n    values", "server: 14\n    since: 2\n    values")

@@ -44,13 +44,19 @@ def check(spec: Spec, source: Source) -> None:
 
 
 def check_together(specs: Iterable[Spec]) -> None:
-    """Raise SpecError if two specifications define the same class name, or none depends on a parameter.
+    """Raise SpecError if specifications are not those of a whole protocol.
 
-    The package exports the classes of all, and an envelope has the parameters of what it carries.
+    Two may not define the same class name, since the package exports the classes of all. Something depends on each
+    parameter, here or in an envelope. Versions have no gap: a server that speaks one speaks all before it.
     """
     seen: dict[str, str] = {}
     together = list(specs)
     for spec in together:
+        for before, after in pairwise(spec.versions):
+            if after.version > before.version + 1:
+                problem = f"version {after.version} follows {before.version}: there is a gap between them"
+                remedy = f"Call it {before.version + 1}, or add what is missing."
+                raise SpecError(f"{spec.file}:{after.line}: {problem}. {remedy}")
         if parameter := unused(spec, together):
             problem = f"nothing depends on the parameter {parameter.name!r}"
             remedy = f"Write when: {parameter.name} at what is present only then, or remove it."
@@ -136,9 +142,6 @@ def _versions(spec: Spec, error: Raise) -> None:
                 f"version {after.version} of PostgreSQL {after.server} follows {before.version} of {before.server}"
             )
             raise error(after.line, f"{problem}: they are not in order", "List each version once, the oldest first.")
-        if after.version > before.version + 1:
-            problem = f"version {after.version} follows {before.version}: there is a gap between them"
-            raise error(after.line, problem, f"Call it {before.version + 1}, or add what is missing.")
     for each in spec.versions if spec.is_postgresql else ():
         if not each.server:
             remedy = "Write server: the first PostgreSQL (major version) that supports it."
