@@ -260,9 +260,7 @@ def test_what_a_connection_carries(run: Run) -> None:
     given = ("inspect", "--sender", "server", "--index", 2)
     result = run(*given, stdin="\n".join(lines).encode())
     assert (result.exit_code, _bytes(result).hex()) == (0, lines[1])
-    assert result.stdout.startswith(
-        "CopyData with XLogData with Insert · 44 bytes · sent by the server, state copy_both,"
-    )
+    assert result.stdout.startswith("CopyData with XLogData with Insert · 44 bytes · sent by the server, state query,")
     assert "s.t" in result.stdout and "columns[0] (a)" in result.stdout
     data = bytes.fromhex(lines[1])
     cut = data[:1] + (len(data) - 2).to_bytes(4, "big") + data[5:-1]

@@ -303,8 +303,9 @@ BROKEN = {
     "a carried specification": (PLAIN + "carries: other.yaml\n", "own.yaml:11: 'carries' is about"),
     "a parameter that nothing sets": (STATES.replace(", sets: in_batch", ""), "own.yaml:5: no state sets the"),
     "a parameter without versions": (
-        PLAIN + "parameters: {loud: {type: bool}}\nstates: [{name: a}, {name: b, sets: loud}]\n",
-        "own.yaml:11: the parameter 'loud' is in a specification without versions",
+        PLAIN.replace("name: Leave", "name: Leave\n    enters: b")
+        + "parameters: {loud: {type: bool}}\nstates: [{name: a}, {name: b, sets: loud}]\n",
+        "own.yaml:12: the parameter 'loud' is in a specification without versions",
     ),
     "the name of the union": (PLAIN.replace("Leave", "Job Queue Message"), "own.yaml:9: the class JobQueueMessage"),
     "a part that nothing uses": (

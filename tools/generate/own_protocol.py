@@ -136,7 +136,7 @@ def _python(spec: Spec, package: str, union: str, mark: str) -> Iterator[tuple[s
 _CONNECTION = '''
 _ENGINE: Final = ConnectionEngine[{union}](messages, codec)
 
-FIRST_STATE: Final = _ENGINE.first_state
+FIRST_STATE: Final = _ENGINE.states[0]
 """The state of a connection before its first message."""
 
 parse = _ENGINE.parse
