@@ -258,6 +258,14 @@ CASES = {
             "parts: [{name: Pair, blocks: [{type: body, fields: [{field: String, name: a}, {field: Int8, name: b}]}]}]",
         ).replace("blocks", "in: [idle], blocks", 1),
     ),
+    "bits of a later version next to a value": Case(
+        "the codec left out the byte that older versions have, where the part is its value alone",
+        _first(
+            "{field: Row, name: row}",
+            _VERSIONS + "\nparts: [{name: Row, blocks: [{type: body, fields: ["
+            "{field: Int8, name: flags, bits: {1: {meaning: one, since: 5}}}, {field: Int8, name: value}]}]}]",
+        ),
+    ),
 }
 """By a name that says what is special."""
 

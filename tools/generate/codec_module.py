@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
 
 from tools.generate.text import snake_case
 from tools.generate.writer import Writer
@@ -100,10 +102,20 @@ class Function(ABC):
 
 
 def without_extension(structure: Structure) -> Structure:
-    """Return an extended structure if none of its conditions holds: its principal value alone."""
+    """Return an extended structure if none of its conditions holds: its principal value, and what no object has.
+
+    That may be a constant that older versions have where newer ones have a field.
+    """
     removed = {element.name for element in structure.additions}
     removed |= {size for size, measured in structure.sizes.items() if measured in removed}
-    return _structure(element for element in structure.elements if element.name not in removed)
+    return _structure(chain.from_iterable(_rest(each, each.name in removed) for each in structure.elements))
+
+
+def _rest(element: Element, is_removed: bool) -> Iterator[Element]:
+    if not is_removed:
+        yield element
+    elif isinstance(element, Field) and (hidden := tuple(each for each in element.variants if each.hidden)):
+        yield replace(element, variants=hidden, complete=False)
 
 
 def elements_after(structure: Structure, field: Field) -> Structure:
