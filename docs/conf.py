@@ -18,7 +18,7 @@ copyright = "the pgoutput_construct authors, Apache License 2.0"
 version = release = __version__
 
 root_doc = "docs/index"
-include_patterns = ["docs/**", "spec/*.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+include_patterns = ["docs/**", "spec/*.md", "spec/*/README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",

@@ -425,7 +425,11 @@ def test_compatibility_table_names_tests_that_exist() -> None:
     assert named == {f"pg{version}-{mode.name}" for version in SERVERS for mode in MODES}
 
 
-SITE = PAGES | {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in (ROOT / "spec").glob("*.md")}
+SITE = PAGES | {
+    str(path.relative_to(ROOT)): path.read_text("utf-8")
+    for pattern in ("*.md", "*/README.md")
+    for path in (ROOT / "spec").glob(pattern)
+}
 LINKS = [(page, target) for page, text in SITE.items() for target in re.findall(r"\]\((?!http)([^)]+)\)", text)]
 
 

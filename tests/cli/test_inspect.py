@@ -266,9 +266,17 @@ def test_what_a_connection_carries(run: Run) -> None:
     cut = data[:1] + (len(data) - 2).to_bytes(4, "big") + data[5:-1]
     bad = run(*given, stdin=f"{lines[0]}\n{cut.hex()}".encode())
     assert bad.exit_code == 1 and _bytes(bad) == cut and re.search(r"data +Byten +fault", bad.stdout)
-    assert (
-        "Insert.new.columns[0].data at byte 13: needs 1 byte, but only 0 bytes are left, byte 43 of all" in bad.stderr
-    )
+    error = "Insert.new.columns[0].data at byte 13: needs 1 byte, but only 0 bytes are left"
+    assert f"{error} (at byte 43 of the whole message)" in bad.stderr
+    short = run(*given, stdin=f"{lines[0]}\n{lines[1][:-2]}".encode())
+    assert short.exit_code == 1 and "columns[0] (a)" in short.stdout and "CopyData.length at byte 1" in short.stderr
+
+
+def test_bytes_that_may_begin_several_messages(run: Run) -> None:
+    """The error is where they end."""
+    result = run("inspect", "--sender", "server", "5200000008")
+    assert result.exit_code == 1 and re.search(r"request +Int32\(0\) +fault", result.stdout)
+    assert "AuthenticationOk.request at byte 5: needs 4 bytes, but only 0 bytes are left" in result.stderr
 
 
 def _saved(run: Run, tmp_path: Path) -> tuple[str, str]:

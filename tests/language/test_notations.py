@@ -41,7 +41,7 @@ BROKEN = [
     ),
     ("{notation: Int8, bytes: 1, construct: String, python: int, arrow: uint8}", "String reads no number"),
     ("{notation: Int4, bytes: 4, construct: UInt32, python: int, arrow: uint32}", "its name says 4 bits"),
-    ("{notation: Text, construct: UInt8, python: str, arrow: string}", "UInt8 reads a number, and str is none"),
+    ("{notation: Text, construct: UInt8, python: str, arrow: string}", "UInt8 reads a number, and str is not a number"),
     ("{notation: Text, construct: String, python: bytes, arrow: binary}", "String reads str and Arrow's string"),
     ("{notation: Text, construct: String, python: str, arrow: string, signed: true}", "str has no sign"),
     ("{notation: int64, bytes: 8, construct: UInt64, python: int, arrow: uint64}", "the documents' notation"),

@@ -65,7 +65,7 @@ def _public_messages(spec: Spec, error: Raise) -> None:
     for name in _NAMES if spec.protocol == _PROTOCOL else ():
         if "." not in name and name not in known:
             now = _renamed(spec, name)
-            problem = f"there is no {name} any more, which programs use{f': {now.name} takes its place' if now else ''}"
+            problem = f"there is no {name} any more, which programs use{f': write {now.name} instead' if now else ''}"
             raise error(now.line if now else 1, problem, f"Call it {name}, as before.")
 
 

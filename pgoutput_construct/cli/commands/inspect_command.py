@@ -108,7 +108,7 @@ class _Layer(NamedTuple):
 
 
 def _layers(subject: "_Subject") -> Iterator[_Layer]:
-    """Yield what carries the message, and the message; up to one that is invalid, or carries nothing."""
+    """Yield what carries the message, and the message; up to one that carries nothing, as far as it reaches."""
     kind, data, base, options = subject.kind, subject.payload, 0, subject.options
     framed, read_with = kind.frame, as_arguments(options)
     if kind.sender is not None:
@@ -116,7 +116,7 @@ def _layers(subject: "_Subject") -> Iterator[_Layer]:
         outer = trace_connection(data, sender, state)
         told = f"--sender {sender} --state {state}"
         yield _Layer(outer, base, lambda data: parse_connection(data, sender, state), told)
-        if outer.name != CopyData.__name__ or outer.fault is not None:
+        if outer.name != CopyData.__name__ or outer.spans[-1].path != f"{CopyData.__name__}.data":
             return
         data, base, framed = outer.spans[-1].value, outer.spans[-1].start, True
     if framed:
@@ -175,10 +175,13 @@ def _check(subject: "_Subject", layers: Sequence[_Layer]) -> None:
     for layer in layers:
         try:
             layer.parse(layer.trace.data)
-        except DecodeError as error:
+        except DecodeError as refused:
+            fault = layer.trace.fault
+            # The trace knows the field where bytes end that could begin several messages.
+            error = fault.error if fault is not None and not refused.path else refused
             location = f"{subject.location}: " if subject.location else ""
-            inside = f", byte {layer.base + (error.offset or 0)} of all" if layer.base else ""
-            raise PgoutputError(f"{location}{error}{inside} (read with {layer.read_with})") from error
+            inside = f" (at byte {layer.base + (error.offset or 0)} of the whole message)" if layer.base else ""
+            raise PgoutputError(f"{location}{error}{inside} (read with {layer.read_with})") from refused
 
 
 _COLUMN: Final = re.compile(r"(.*\.columns\[(\d+)\]).*")
