@@ -31,7 +31,7 @@ from pgoutput_construct.changelog._index.indexes import index_of, indexes_of, re
 from pgoutput_construct.changelog._index.listing import Listing, list_log
 from pgoutput_construct.changelog._index.row_counts import copied_rows, settled
 from pgoutput_construct.changelog._segment.footer import Segment, chosen
-from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex, struct_array
+from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex, first_faults, struct_array
 from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._segment.segment_writer import GROUP_ROWS, write_segment
 from pgoutput_construct.changelog._segment.size_limits import check_limits
@@ -228,7 +228,7 @@ def _is_small(segment: Segment, limits: CompactionLimits) -> bool:
 
 
 _LAST = ("open", "in_force")
-_ONE_AFTER_THE_OTHER = ("transactions", "descriptions", "changes", "events", "faults")
+_ONE_AFTER_THE_OTHER = ("transactions", "descriptions", "changes", "events")
 
 
 def _merge_indexes(index: SegmentIndex, before: SegmentIndex | None) -> SegmentIndex:
@@ -243,6 +243,8 @@ def _merge_indexes(index: SegmentIndex, before: SegmentIndex | None) -> SegmentI
     in_force = None if before is None else {(row["stream_xid"], row["seq"]) for row in _in_force(before)}
     lists = {name: _entries(index, name, slice(len(index) - 1, None)) for name in _LAST}
     lists |= {name: _entries(index, name) for name in _ONE_AFTER_THE_OTHER}
+    faults = index.entries("faults").to_pylist()
+    lists["faults"] = first_faults({row["problem"]: row["seq"] for row in reversed(faults)})
     lists["inherited"] = struct_array("inherited", _inherited(index, in_force))
     lists["rows"] = settled([index.entries("rows")], _plain(index, first))
     lists["snapshots"] = copied_rows(lists["rows"])

@@ -28,11 +28,10 @@ from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.stream.rows import is_about_unread, unread_problem
 from pgoutput_construct.wire import Lsn, Timestamp, parse
-from pgoutput_construct.wire.messages import PgoutputMessage
+from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
 from pgoutput_construct.wire.options import STATE_PARAMETERS
-from pgoutput_construct.wire.protocol import UNREAD
+from pgoutput_construct.wire.protocol import BEGINS, CHANGES, DESCRIPTIONS, ENDS, UNREAD
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 __all__ = [
@@ -112,7 +111,10 @@ class ChangeLog:
             ChangeLogError: The log is damaged, or cannot be read.
         """
         self.store = open_store(address)
-        self._known = None if known is None or known.store != self.store else known.segments
+        known = None if known is None or known.store != self.store else known
+        self._known = None if known is None else known.segments
+        self.settled_problems: set[str] = set() if known is None else known.settled_problems
+        """The problems that the index notes, and that are none with the specification of today."""
         if not self.segments:
             raise EmptyLogError(f"{self.store}: no change log here (no segment-*.parquet)")
 
@@ -217,22 +219,52 @@ def explain(entry: LogEntry, error: PgoutputError) -> ChangeLogError:
 
 
 def refuse_unread(log: ChangeLog, index: LogIndex) -> None:
-    """Raise ChangeLogError, with segment and seq, for the first message that may change rows that nothing reads."""
-    current = [*map(unread_problem, UNREAD)]
-    for fault in index.entries("faults").to_pylist() if UNREAD else ():
-        if fault["problem"] in current:
-            raise explain(log.entry(fault["seq"]), PgoutputError(fault["problem"]))
+    """Raise ChangeLogError, with segment and seq, for a noted message whose rows nothing reads, or no index has.
+
+    Its class decides, as it is now: the specification may have changed since the message was noted.
+    """
+    for entry, problem in _faults(log, index):
+        if BY_TAG.get(entry.payload[:1]) in CHANGES | UNREAD:
+            raise explain(entry, PgoutputError(problem))
 
 
 def refuse_faults(log: ChangeLog, index: LogIndex) -> None:
-    """Raise ChangeLogError, with segment and seq, for the first message that is invalid, or ``refuse_unread`` refuses.
+    """Raise ChangeLogError, with segment and seq, for a message that is invalid, or that ``refuse_unread`` refuses."""
+    for entry, problem in _faults(log, index):
+        raise explain(entry, PgoutputError(problem))
 
-    A message that was noted as one whose rows nothing reads, and now is none, is no fault any more.
-    """
-    refuse_unread(log, index)
-    for fault in index.entries("faults").to_pylist():
-        if not is_about_unread(fault["problem"]):
-            raise explain(log.entry(fault["seq"]), PgoutputError(fault["problem"]))
+
+def _faults(log: ChangeLog, index: LogIndex) -> Iterator[tuple[LogEntry, str]]:
+    """Yield the first message of each problem that an index notes and that is one now, and the problem."""
+    noted = index.entries("faults").group_by("problem", use_threads=False).aggregate([("seq", "min")])
+    for row in noted.to_pylist():
+        problem = row["problem"]
+        if problem in log.settled_problems:
+            continue
+        entry = log.entry(row["seq_min"])
+        cls = BY_TAG.get(entry.payload[:1])
+        if cls in CHANGES:  # an index notes no other message of these
+            yield entry, f"{cls.__name__} {_UNCOUNTED}"
+        elif cls in UNREAD or cls in _ORDERED or not _is_valid(log, entry):
+            yield entry, problem
+        else:
+            log.settled_problems.add(problem)
+
+
+_ORDERED: Final = BEGINS | ENDS | DESCRIPTIONS
+"""Messages that may be faults where they stand, though they are valid."""
+_UNCOUNTED: Final = (
+    "is read as a change of rows by this version, but was not when it was written into the log, whose index lacks its "
+    "rows: capture into a new log, with copies of the tables (pgoutput capture --snapshot)"
+)
+
+
+def _is_valid(log: ChangeLog, entry: LogEntry) -> bool:
+    try:
+        parse(entry.payload, **{**log.segment(entry.seq).options.layout(), **entry.states})
+    except PgoutputError:
+        return False
+    return True
 
 
 def table_entries(table: pa.Table, segment: str | None = None) -> Iterator[LogEntry]:

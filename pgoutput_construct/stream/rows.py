@@ -14,7 +14,7 @@ from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage, Relation, 
 from pgoutput_construct.wire.protocol import CHANGES, UNREAD, RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.types import Marker, bare
 
-__all__ = ["OPERATIONS", "OPS", "SNAPSHOT", "RowChange", "RowReader", "is_about_unread", "tables_of", "unread_problem"]
+__all__ = ["OPERATIONS", "OPS", "SNAPSHOT", "RowChange", "RowReader", "tables_of", "unread_problem"]
 
 OPERATIONS: Final = {cls: cls.__name__.lower() for cls in BY_TAG.values() if cls in CHANGES}
 """The ``op`` of each message that changes rows: insert, update, delete, truncate, and those of later versions."""
@@ -24,20 +24,13 @@ OPS: Final = (SNAPSHOT, *OPERATIONS.values())
 """Every ``op``."""
 
 
-_UNREAD: Final = "may change rows in a way that no reader of tables knows"
-
-
 def unread_problem(cls: type[PgoutputMessage]) -> str:
     """Return why no table is read from a stream that has a message of a class in UNREAD."""
     return (
-        f"{cls.__name__} {_UNREAD}: read the tables with a version of pgoutput_construct that does; if it changes no "
-        "row, write rows: ignored at the message in the specification, and generate the package again"
+        f"{cls.__name__} may change rows in a way that no reader of tables knows: read the tables with a version of "
+        "pgoutput_construct that does; if it changes no row, write rows: ignored at the message in the specification, "
+        "and generate the package again"
     )
-
-
-def is_about_unread(problem: str) -> bool:
-    """Return whether a problem is that of ``unread_problem``, of a class that may be in UNREAD no longer."""
-    return _UNREAD in problem
 
 
 def tables_of(message: PgoutputMessage) -> tuple[int, ...]:

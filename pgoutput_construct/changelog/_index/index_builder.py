@@ -11,7 +11,13 @@ from pgoutput_construct.changelog._index.row_counts import copied_rows, count_co
 from pgoutput_construct.changelog._segment.block import Block, Flags, Numbers, header_role
 from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CONNECTED, LogEvent
 from pgoutput_construct.changelog._segment.segment_descriptions import Descriptions, Sent
-from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex, struct_array
+from pgoutput_construct.changelog._segment.segment_index import (
+    COLUMNS,
+    MOST_FAULTS,
+    SegmentIndex,
+    first_faults,
+    struct_array,
+)
 from pgoutput_construct.changelog._segment.segment_schema import Part
 from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
@@ -32,7 +38,6 @@ __all__ = ["IndexBuilder"]
 
 
 _DESCRIBES: Final = tag_table(DESCRIPTIONS)
-_MOST_FAULTS: Final = 100
 
 SentBy = Callable[[Iterable[int]], Iterable[Sent]]
 
@@ -74,8 +79,7 @@ class IndexBuilder:
         self._plain: list[pa.Array] = []
         self._rows: list[pa.Table] = []
         self._events: list[dict[str, Any]] = []
-        self._faults: list[dict[str, Any]] = []
-        self._unread = frozenset[Any]()
+        self._faults: dict[str, int] = {}
 
     def add(self, part: Part) -> None:
         """Add the next block or event."""
@@ -108,7 +112,7 @@ class IndexBuilder:
             "open": struct_array("open", map(self._opened, self._transactions.unfinished())),
             "rows": rows,
             "events": struct_array("events", self._events),
-            "faults": struct_array("faults", self._faults),
+            "faults": first_faults(self._faults),
             "snapshots": copied_rows(rows),
             **self._descriptions.finish(self._first_seq, used),
         }
@@ -160,16 +164,15 @@ class IndexBuilder:
             self._transactions.read(control)
             self._descriptions.read(control, block.index.payload(row), block.index.keywords(row))
         except PgoutputError as error:
-            if len(self._faults) < _MOST_FAULTS:
-                self._faults.append({"seq": seq, "problem": str(error)})
+            if len(self._faults) < MOST_FAULTS:
+                self._faults.setdefault(str(error), seq)
 
     def _note_unread(self, block: Block) -> None:
         """Note the first message of a segment of each class whose rows nothing reads: readers of tables refuse it."""
-        for cls in UNREAD - self._unread:
+        for cls in UNREAD:
             found = np.flatnonzero((block.index.tags == cls.TAG[0]) & block.index.valid)
             if len(found):
-                self._unread |= {cls}
-                self._faults.append({"seq": self._next_seq + int(found[0]), "problem": unread_problem(cls)})
+                self._faults.setdefault(unread_problem(cls), self._next_seq + int(found[0]))
 
     def _ended(self, ended: list[EndedTransaction]) -> pa.Array:
         others = struct_array("transactions", map(_entry, ended))

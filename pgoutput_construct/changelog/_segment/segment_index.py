@@ -26,11 +26,13 @@ from pgoutput_construct.wire import Lsn
 __all__ = [
     "COLUMNS",
     "INDEX_SCHEMA",
+    "MOST_FAULTS",
     "BinaryValues",
     "InheritedEvent",
     "SegmentIndex",
     "check_entries",
     "check_index",
+    "first_faults",
     "struct_array",
 ]
 
@@ -369,3 +371,12 @@ def _check_values(name: str, values: pa.Array) -> None:
 def struct_array(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Array:
     """Return entries of a list column as an Arrow array."""
     return pa.array(list(rows), COLUMNS[name])
+
+
+MOST_FAULTS: Final = 100
+
+
+def first_faults(seqs: Mapping[str, int]) -> pa.Array:
+    """Return the first MOST_FAULTS entries of ``faults``, given the first seq of each problem."""
+    found = sorted((seq, problem) for problem, seq in seqs.items())
+    return struct_array("faults", ({"seq": seq, "problem": problem} for seq, problem in found[:MOST_FAULTS]))
