@@ -13,14 +13,15 @@ from __future__ import annotations  # so that help(parse) names PgoutputMessage 
 
 from functools import lru_cache
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
-from pgoutput_construct.errors import DecodeError, EncodeError, EngineError, PgoutputError
+from pgoutput_construct.errors import DecodeError, EncodeError, PgoutputError
 from pgoutput_construct.wire import codec, frame_codec, frames, messages
 from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS, Reject, bound, read_prefix, read_whole
 from pgoutput_construct.wire.options import STATE_PARAMETERS, Options, noun, options
 from pgoutput_construct.wire.protocol import LAID_OUT_BY_STATE, STATES
 from pgoutput_construct.wire.reference import Definitions, Reference, payload_bytes
+from pgoutput_construct.wire.spec_engines import disagree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,7 +101,7 @@ class Engine:
             cls = type(message)
             if cls in codec.BUILDERS and (reason := _unsaid(self.options, cls)):
                 raise EncodeError(reason, message=cls.__name__) from None
-            _disagree(message, MESSAGES.build(message, self.options.parameters()))
+            disagree(message, MESSAGES.build(message, self.options.parameters()))
         return data
 
 
@@ -257,7 +258,7 @@ def parse_frame(
             accepted = FRAMES.parse(data, dict(zip(FRAME_PARAMETERS, given, strict=True)))
         except DecodeError as error:
             raise _hinted(error, hint_for_frame(data)) from error
-        _disagree(data, accepted)
+        disagree(data, accepted)
     return frame
 
 
@@ -276,7 +277,7 @@ def build_frame(
     try:
         data: bytes = frame_codec.BUILDERS[type(frame)](frame, *given)
     except Exception:  # REJECTIONS, and whatever a user's object raises
-        _disagree(frame, FRAMES.build(frame, dict(zip(FRAME_PARAMETERS, given, strict=True))))
+        disagree(frame, FRAMES.build(frame, dict(zip(FRAME_PARAMETERS, given, strict=True))))
     return data
 
 
@@ -304,7 +305,7 @@ def explain(data: bytes, given: Options) -> DecodeError:
         accepted = MESSAGES.parse(data, given.parameters())
     except DecodeError as error:
         return _hinted(error, hint_for_message(data, given, MESSAGES, FRAMES))
-    return _disagree(data, accepted)
+    return disagree(data, accepted)
 
 
 def refused(tag: bytes, given: Options) -> DecodeError | None:
@@ -324,12 +325,6 @@ def _hinted(error: DecodeError, hint: str | None) -> DecodeError:
     if hint is None:
         return error
     return type(error)(f"{error.reason}; {hint}", message=error.message, path=error.path, offset=error.offset)
-
-
-def _disagree(given: Any, accepted: Any) -> NoReturn:
-    text = given.hex() if isinstance(given, bytes) else repr(given)
-    problem = "the fast engine refuses what the definitions accept; please report this"
-    raise EngineError(f"{problem}: {text:.2000} gives {accepted!r:.2000}")
 
 
 _DIGITS = frozenset(b"0123456789abcdefABCDEF")

@@ -12,7 +12,7 @@ from pgoutput_construct.errors import DecodeError, EngineError, PgoutputError
 from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS, read_prefix, read_whole
 from pgoutput_construct.wire.reference import Definitions, Reference, payload_bytes
 
-__all__ = ["ConnectionEngine", "MessageEngine", "Role"]
+__all__ = ["ConnectionEngine", "MessageEngine", "Role", "disagree"]
 
 Role: TypeAlias = Literal["server", "client"]
 """Who sends a message."""
@@ -30,13 +30,7 @@ class _SpecEngine(Generic[_M]):
         package = messages.__name__.rpartition(".")[0]
         self.reference = Reference(getattr(messages, "BY_TAG", {}), Definitions(f"{package}.{definitions}"))
         """The reference engine, by the definitions."""
-
-    def _build(self, message: _M, parameters: Mapping[str, Any]) -> bytes:
-        try:
-            data: bytes = self._codec.BUILDERS[type(message)](message, *parameters.values())
-        except Exception:  # REJECTIONS, and whatever a user's object raises
-            _disagree(message, self.reference.build(message, parameters))
-        return data
+        self._builders = codec.BUILDERS
 
 
 class MessageEngine(_SpecEngine[_M]):
@@ -54,7 +48,7 @@ class MessageEngine(_SpecEngine[_M]):
         try:
             message: _M = read_whole(self._codec.READERS, data, [*parameters.values()])
         except REJECTIONS:
-            _disagree(data, self.reference.parse(data, parameters))
+            disagree(data, self.reference.parse(data, parameters))
         return message
 
     def parse_prefix(self, data: bytes, start: int, parameters: Mapping[str, Any]) -> tuple[_M, int]:
@@ -78,11 +72,14 @@ class MessageEngine(_SpecEngine[_M]):
     def build(self, message: _M, parameters: Mapping[str, Any]) -> bytes:
         """Return the bytes of a message; raise EncodeError, with the path, for a value that it cannot carry."""
         self._check_version(parameters)
-        return self._build(message, parameters)
+        try:
+            data: bytes = self._builders[type(message)](message, *parameters.values())
+        except Exception:  # REJECTIONS, and whatever a user's object raises
+            disagree(message, self.reference.build(message, parameters))
+        return data
 
     def _check_version(self, parameters: Mapping[str, Any]) -> None:
-        version = parameters.get("proto_version")
-        if self._versions and version not in self._versions:
+        if self._versions and (version := parameters.get("proto_version")) not in self._versions:
             known = ", ".join(map(str, self._versions))
             raise PgoutputError(f"proto_version must be one of {known}, not {version!r:.40}")
 
@@ -117,11 +114,15 @@ class ConnectionEngine(_SpecEngine[_M]):
                 return message
         except REJECTIONS:
             pass
-        return _disagree(data, self.reference.read(cls, data, {}))
+        return disagree(data, self.reference.read(cls, data, {}))
 
     def build(self, message: _M) -> bytes:
         """Return the bytes of a message; raise EncodeError, with the path, for a value that it cannot carry."""
-        return self._build(message, {})
+        try:
+            data: bytes = self._builders[type(message)](message)
+        except Exception:  # as above
+            disagree(message, self.reference.build(message, {}))
+        return data
 
     def message_size(self, data: bytes | bytearray, sender: Role, state: str) -> int | None:
         """Return the size in bytes of the message at the start of ``data``; None if more bytes are needed to know it.
@@ -212,7 +213,8 @@ class ConnectionEngine(_SpecEngine[_M]):
         return f"no message of a {sender} in the state {state!r} begins with {begin!r}: it can send {names}"
 
 
-def _disagree(given: object, accepted: object) -> NoReturn:
+def disagree(given: object, accepted: object) -> NoReturn:
+    """Raise EngineError for what the codec refuses, and the definitions accept."""
     text = given.hex() if isinstance(given, bytes) else repr(given)
     problem = "the codec refuses what the definitions accept; please report this"
     raise EngineError(f"{problem}: {text:.2000} gives {accepted!r:.2000}")
