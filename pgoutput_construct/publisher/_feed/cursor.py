@@ -238,7 +238,8 @@ class Cursor:
             payload = self._engines[outgoing.in_stream].build(message)
         except EncodeError as error:
             hint = "Use an older protocol version, or omit the newer options."
-            raise Refusal("0A000", f"this publisher cannot send {error.path} with these options", hint=hint) from error
+            problem = f"this publisher cannot send {error.path or error.message} with these options: {error.reason}"
+            raise Refusal("0A000", problem, hint=hint) from error
         now = Timestamp.from_datetime(datetime.now(UTC) + timedelta(seconds=self.clock))
         frame = XLogData(outgoing.lsn, outgoing.lsn, now, payload)
         return build_connection(CopyData(build_frame(frame, **self._layout)))

@@ -140,7 +140,7 @@ class Renderer:
         elif ended.outcome == PREPARED:
             yield from self._prepared(ended)
         else:
-            yield from self._whole(ended, self._changes(ended), self._lsn_of(ended.transaction.spans[0][0]))
+            yield from self._whole(ended, self._changes(ended))
 
     def is_before(self, transaction: LoggedTransaction) -> bool:
         """Return whether all changes of a transaction are before the LSN from which the client begins.
@@ -160,26 +160,29 @@ class Renderer:
             if isinstance(message, m.Message) and not message.flags & MessageFlags.TRANSACTIONAL:
                 yield from (Outgoing(fed.lsn, message),) if message.lsn >= after else ()
 
-    def _lsn_of(self, seq: int) -> Lsn:
-        """Return the LSN of a message: that of the first of a span is not the commit's (begin_cb_wrapper())."""
-        return next(fed.lsn for fed in self._feed.read(seq, seq))
-
-    def _whole(self, ended: EndedTransaction, changes: Iterator[Outgoing], opening: Lsn) -> Iterator[Outgoing]:
+    def _whole(self, ended: EndedTransaction, changes: Iterator[Outgoing]) -> Iterator[Outgoing]:
         lsn, end, time = _numbers(ended)
         first = ended.transaction.spans[0][0] if ended.transaction.spans else _MADE
-        yield Outgoing(opening, self._received(first, m.Begin(lsn, time, ended.transaction.xid)))
+        yield self._received(first, m.Begin(lsn, time, ended.transaction.xid))
         yield from changes
-        yield Outgoing(end, self._received(ended.seq, m.Commit(lsn, end, time)))
+        yield self._received(ended.seq, m.Commit(lsn, end, time), end)
 
-    def _received(self, seq: int, made: m.PgoutputMessage) -> m.PgoutputMessage:
+    def _received(self, seq: int, made: m.PgoutputMessage, lsn: Lsn | None = None) -> Outgoing:
         """Return a begin or an end as the feed has it, which may have more than ``made``; else that.
 
         It was not received where a transaction is sent in another way than it was received, or is a copy.
+
+        Args:
+            seq: Its seq; _MADE: that of a copy.
+            made: What is sent instead.
+            lsn: Its LSN; None: that of the feed, since what begins a span has another than the commit
+                (begin_cb_wrapper()).
         """
-        if not self._is_alike or seq == _MADE:
-            return made
-        message = next(fed.message for fed in self._feed.read(seq, seq))
-        return message if type(message) is type(made) else made
+        if seq == _MADE or (lsn is not None and not self._is_alike):
+            return Outgoing(lsn or Lsn(0), made)
+        fed = next(self._feed.read(seq, seq))
+        is_received = self._is_alike and type(fed.message) is type(made)
+        return Outgoing(fed.lsn if lsn is None else lsn, fed.message if is_received else made)
 
     def _whole_copy(self, end: int, rows: Iterator[Outgoing]) -> Iterator[Outgoing]:
         """Yield copied rows as a transaction that ends at an LSN, which no server has sent: without a time.
@@ -188,7 +191,7 @@ class Renderer:
         """
         transaction = LoggedTransaction(_NO_XID)
         rows = (each._replace(lsn=Lsn(0)) for each in rows)
-        yield from self._whole(EndedTransaction(_MADE, COMMITTED, transaction, end, end, 0), rows, Lsn(0))
+        yield from self._whole(EndedTransaction(_MADE, COMMITTED, transaction, end, end, 0), rows)
 
     def _copied(self, item: PlacedCopies) -> Iterator[Outgoing]:
         """Yield copied rows as a transaction; a table of which the client may have rows is emptied for them."""
@@ -332,18 +335,17 @@ class Renderer:
         lsn, end, time = _numbers(ended)
         numbers = lsn, end, time, ended.transaction.xid, ended.transaction.gid or ""
         first = ended.transaction.spans[0][0]
-        yield Outgoing(self._lsn_of(first), self._received(first, m.BeginPrepare(*numbers)))
+        yield self._received(first, m.BeginPrepare(*numbers))
         yield from self._changes(ended)
-        yield Outgoing(end, self._received(ended.seq, m.Prepare(*numbers)))
+        yield self._received(ended.seq, m.Prepare(*numbers), end)
 
     def _streamed(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         transaction, known = ended.transaction, dict[int, Description]()
         for number, (first, last) in enumerate(transaction.spans):
-            opening = self._received(first, m.StreamStart(transaction.xid, int(number == 0)))
-            yield Outgoing(self._lsn_of(first), opening)
+            yield self._received(first, m.StreamStart(transaction.xid, int(number == 0)))
             selected = self._selected(self._feed.read(first, last), ended)
             yield from self._described(selected, transaction.xid, known, in_stream=True)
-            yield Outgoing(self._lsn_of(last), self._received(last, m.StreamStop()))
+            yield self._received(last, m.StreamStop())
         yield self.stream_end(ended)
         if ended.outcome != PREPARED:
             self._known |= known
@@ -353,8 +355,8 @@ class Renderer:
         (lsn, end, time), transaction = _numbers(ended), ended.transaction
         if ended.outcome == PREPARED:
             made: m.PgoutputMessage = m.StreamPrepare(lsn, end, time, transaction.xid, transaction.gid or "")
-            return Outgoing(end, self._received(ended.seq, made))
-        return Outgoing(end, self._received(ended.seq, m.StreamCommit(transaction.xid, lsn, end, time)))
+            return self._received(ended.seq, made, end)
+        return self._received(ended.seq, m.StreamCommit(transaction.xid, lsn, end, time), end)
 
     def _has_origin(self, transaction: LoggedTransaction) -> bool:
         first = transaction.spans[0][0]
