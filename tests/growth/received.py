@@ -10,7 +10,8 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import LogOptions, LogWriter, Position
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.publisher._feed.cursor import Cursor
-from pgoutput_construct.publisher._server.stream_request import unmade
+from pgoutput_construct.publisher._server.replication_commands import StartReplication
+from pgoutput_construct.publisher._server.stream_request import requested_options, unmade
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.wire.connection_engine import parse_connection
@@ -81,3 +82,12 @@ def check_served() -> None:
         raise AssertionError("a Begin was made up")
     about = LogFeed("served").about
     assert unmade(about) == "Begin.epoch with proto_version=5, streaming='off' (spec/pgoutput.yaml)", unmade(about)
+    given = {name: str(value) for name, value in OPTIONS.items()} | {"publication_names": "p"}
+    command = StartReplication("s", pgo.Lsn(0), given)
+    assert requested_options(command, about).streaming == "on"
+    try:
+        requested_options(command, about, gets_copies=True)
+    except Refusal as refusal:
+        assert "Begin.epoch" in refusal.message, refusal.message
+    else:
+        raise AssertionError("a Begin around copied rows would be made up")

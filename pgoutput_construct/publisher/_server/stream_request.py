@@ -22,8 +22,13 @@ _SWITCHED: Final = {**dict.fromkeys(ON_WORDS, _ON), **dict.fromkeys(OFF_WORDS, _
 """The words for a boolean, with the values of options that they mean."""
 
 
-def requested_options(command: StartReplication, about: About) -> ReplicationOptions:
+def requested_options(command: StartReplication, about: About, gets_copies: bool = False) -> ReplicationOptions:
     """Return the options that a client requests; raise Refusal for those that a server of this version rejects.
+
+    Args:
+        command: The client's START_REPLICATION.
+        about: The server that the feed comes from.
+        gets_copies: Whether the client gets copies of tables, in transactions that no server has sent.
 
     Source: ``parse_output_parameters()`` and ``pgoutput_startup()`` in ``pgoutput.c``.
     """
@@ -40,7 +45,7 @@ def requested_options(command: StartReplication, about: About) -> ReplicationOpt
         hint = f"The publications served are: {', '.join(about.publications)}."
         raise Refusal("42704", f'publication "{unknown[0]}" does not exist', hint=hint)
     options = ReplicationOptions(**given)
-    _check_made(options, about)
+    _check_made(options, about, gets_copies)
     return options
 
 
@@ -118,20 +123,22 @@ def unmade(about: About) -> str | None:
     return None
 
 
-def _check_made(options: ReplicationOptions, about: About) -> None:
+def _check_made(options: ReplicationOptions, about: About, gets_copies: bool) -> None:
     """Refuse options under which messages have fields that this publisher cannot fill."""
-    problem = _problem({name: getattr(options, name) for name in LAYOUT_OPTIONS}, about)
+    problem = _problem({name: getattr(options, name) for name in LAYOUT_OPTIONS}, about, gets_copies)
     if problem:
         hint = "Use an older protocol version, or omit the newer options."
         raise Refusal("0A000", f"this publisher cannot send {problem} with these options", hint=hint)
 
 
-def _problem(layout: Mapping[str, Any], about: About) -> str | None:
+def _problem(layout: Mapping[str, Any], about: About, gets_copies: bool = False) -> str | None:
     """Return the path of a field that this publisher cannot fill under some options; None if there is none."""
     outside: dict[str, Any] = dict.fromkeys(STATE_PARAMETERS, False)
-    if about.is_laid_out_by(layout):
-        return None  # messages are sent as they were received
-    for message in (*_MADE, *(_STREAMED if layout["streaming"] != "off" else ()), *_CONVERTED):
+    if about.is_laid_out_by(layout):  # messages are sent as they were received
+        made: tuple[m.PgoutputMessage, ...] = _OF_COPIES if gets_copies else ()
+    else:
+        made = (*_WHOLE, *(_STREAMED if layout["streaming"] != "off" else ()), *_CONVERTED)
+    for message in made:
         try:
             build(message, **layout, **outside)
         except EncodeError as error:
@@ -141,7 +148,7 @@ def _problem(layout: Mapping[str, Any], about: About) -> str | None:
 
 _LSN: Final = Lsn(1)
 _TIME: Final = Timestamp(0)
-_MADE: Final = (m.Begin(_LSN, _TIME, 3), m.Commit(_LSN, _LSN, _TIME))
+_WHOLE: Final = (m.Begin(_LSN, _TIME, 3), m.Commit(_LSN, _LSN, _TIME))
 _STREAMED: Final = (m.StreamStart(3, 1), m.StreamStop(), m.StreamCommit(3, _LSN, _LSN, _TIME))
 """Messages that a publisher builds itself, whatever the feed."""
 _CONVERTED: Final = (
@@ -150,6 +157,8 @@ _CONVERTED: Final = (
     m.Truncate(None, 0, (1,)),
 )
 """Messages that it rebuilds when the client's options differ from the log's."""
+_OF_COPIES: Final = (*_WHOLE, _CONVERTED[-1])
+"""Messages around the rows of a copy, which no server has sent."""
 
 
 def _names(text: str) -> list[str]:

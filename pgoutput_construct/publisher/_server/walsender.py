@@ -72,7 +72,8 @@ class WalSender(CopyBothStream):
             hint = f"Transactions up to {Lsn(order.begins)} were pruned. Copy the tables, and use another slot."
             problem = f'can no longer get changes from replication slot "{slot.name}"'
             raise Refusal("55000", problem, hint=hint)
-        options = requested_options(command, self._service.feed.about)
+        is_due = (each.seq > slot.copied or (each.end_lsn or 0) > start for each in order.copies)
+        options = requested_options(command, self._service.feed.about, bool(slot.missed) or any(is_due))
         named = named_publications(command)
         self._unknown = unknown_publications(named, self._service.feed.about)
         self._service.slots.keep_two_phase(slot, start, options.two_phase)
