@@ -30,6 +30,7 @@ __all__ = ["CommittedChange", "LiveBatch", "LiveBatches", "load_kernels"]
 Numbers = NDArray[np.int64]
 
 _DESCRIBING: Final = (Relation, Type)
+_HAVE_ROWS: Final = CHANGES | UNREAD
 _FEW: Final = 8
 """Fewer rows of a table than this are read one by one."""
 
@@ -121,7 +122,7 @@ class LiveBatches:
                 # Rows before it are described by what came before.
                 begin = self._read_rows(index, rows, begin, number, found, lsns)
                 self._changes(message, lsns[number])
-            is_change = type(message) in CHANGES | UNREAD and not self._as_messages
+            is_change = type(message) in _HAVE_ROWS and not self._as_messages
             found[number] = self._changes(message, lsns[number]) if is_change else message
         self._read_rows(index, rows, begin, len(index), found, lsns)
 
