@@ -54,4 +54,7 @@ def test_messages_of_the_envelope_and_the_connection_may_be_renamed() -> None:
     with pytest.raises(SpecError, match=r"there is no XLogData any more, a message of the server with the tag b'w'"):
         load_text(later.replace("Byte1('w')", "Byte1('W')"), "replication.yaml")
     connection = (SPEC / "protocol.yaml").read_text("utf-8").replace("name: CopyData", "name: Copy Chunk")
-    assert in_role(load_text(connection, "protocol.yaml"), "CopyData").name == "Copy Chunk"
+    spec = load_text(connection, "protocol.yaml")
+    assert in_role(spec, "CopyData").name == "Copy Chunk"
+    with pytest.raises(SpecError, match="no message for the class XLogData"):
+        in_role(spec, "XLogData")

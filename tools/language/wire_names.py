@@ -7,6 +7,7 @@ message has another name now, generated code has the class under both.
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from tools.language.errors import SpecError
 from tools.language.model import Message, Spec
 
 __all__ = ["WIRE_NAME_RULES", "in_role", "renamed"]
@@ -89,10 +90,10 @@ def renamed(spec: Spec) -> dict[str, str]:
 
 
 def in_role(spec: Spec, name: str) -> Message:
-    """Return the message that a class is for, whatever it is called; KeyError if there is none."""
+    """Return the message that a class is for, whatever it is called; raise SpecError if there is none."""
     found = next((each for each in spec.messages if each.class_name == name), None) or _in_role(spec, name)
     if found is None:
-        raise KeyError(name)
+        raise SpecError(f"{spec.protocol} has no message for the class {name}, which the package uses: add one")
     return found
 
 
