@@ -29,7 +29,7 @@ _CARGO: Final = Template("""\
 name = "$dashed"
 version = "0.1.0"
 edition = "2021"
-rust-version = "1.77"
+rust-version = "1.81"
 description = $title
 
 [dependencies]
@@ -42,7 +42,10 @@ _LIB: Final = Template("""\
 //! Whatever the bytes, reading ends with a message or with an [`Error`]: it does not panic, and allocates nothing by a
 //! length that was not compared with the bytes that are left.
 
+#![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
 
 $modules
 pub use errors::{Error, Reason};

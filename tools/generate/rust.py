@@ -54,7 +54,7 @@ class _RustModule:
         self.write(f"// {GENERATED}{self.spec.file} by: {COMMAND}. Do not edit.", "")
         self.write(f"//! {self.spec.title}: what they hold, and how they are read and built.", "//!")
         self.write(f"//! Source: {self.spec.described_in}.", "")
-        self.write("use crate::runtime as rt;", "")
+        self.write("use alloc::{string::String, vec::Vec};", "", "use crate::runtime as rt;", "")
 
     # Records.
 
@@ -231,7 +231,7 @@ class _RustModule:
                 for message in self.spec.messages:
                     with self.write.block(f"{byte_literal(message.tag[0])} => {{"):
                         self._parse_message(message)
-                self.write("tag => return Err(rt::Error::unknown_tag(tag)),")
+                self.write("_ => return Err(rt::Error::unknown_tag()),")
 
     def _parse_message(self, message: Message) -> None:
         """Write the checks that a message may come, and the code that reads it."""
@@ -239,7 +239,7 @@ class _RustModule:
         if message.needs:
             self.write(f'rt::since("{name}", layout.proto_version, {message.needs})?;')
         if option := asked_option(self.spec, message):
-            self.write(f'rt::asked("{name}", layout.{requested(option)}, "{option.name}")?;')
+            self.write(f'rt::asked("{name}", layout.{requested(option)})?;')
         self.reading.message(message)
 
     def _builds_by_layout(self, message: Message) -> bool:

@@ -4,6 +4,8 @@
 //!
 //! Source: PostgreSQL's documentation, protocol-message-formats.
 
+use alloc::{string::String, vec::Vec};
+
 use crate::runtime as rt;
 
 /// What determines the layout of a message besides its bytes.

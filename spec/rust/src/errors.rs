@@ -1,6 +1,7 @@
 //! Errors with their path and offset, and the checks that raise them.
 
-use std::fmt;
+use alloc::{boxed::Box, format, string::String};
+use core::fmt;
 
 /// Why bytes are refused, or a message cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +45,7 @@ struct Fault {
     offset: Option<usize>,
 }
 
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T> = core::result::Result<T, Error>;
 
 impl Error {
     #[cold]
@@ -71,7 +72,7 @@ impl Error {
         self.0.offset
     }
 
-    pub(crate) fn unknown_tag(_: u8) -> Self {
+    pub(crate) fn unknown_tag() -> Self {
         Self::new(Reason::Tag, "", Some(0))
     }
 
@@ -109,7 +110,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl core::error::Error for Error {}
 
 /// Put a step before the path of an error.
 pub fn inside<T>(step: &str, result: Result<T>) -> Result<T> {
@@ -137,7 +138,7 @@ pub fn since(name: &str, version: u32, first: u32) -> Result<()> {
     asked_if(version >= first, Reason::Version, name)
 }
 
-pub fn asked(name: &str, is_asked: bool, _option: &str) -> Result<()> {
+pub fn asked(name: &str, is_asked: bool) -> Result<()> {
     asked_if(is_asked, Reason::Option, name)
 }
 

@@ -1,6 +1,7 @@
 //! Messages as JSON: the format of `pgoutput decode`, and of the golden vectors.
 
-use std::fmt::Write;
+use alloc::{string::String, vec::Vec};
+use core::fmt::Write;
 
 use crate::values::{Letter, Lsn, Text, Timestamp};
 
@@ -92,7 +93,7 @@ impl<'l, L> Json<'l, L> {
     }
 
     pub fn text_or_hex(&mut self, name: &str, data: &[u8]) {
-        match std::str::from_utf8(data) {
+        match core::str::from_utf8(data) {
             Ok(text) => self.text(text),
             Err(_) => self.hex(name, data),
         }

@@ -3,7 +3,10 @@
 //! Whatever the bytes, reading ends with a message or with an [`Error`]: it does not panic, and allocates nothing by a
 //! length that was not compared with the bytes that are left.
 
+#![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
 
 pub mod connection;
 #[allow(dead_code)] // other specifications use what these do not

@@ -1,5 +1,7 @@
 //! The integers of the wire, big-endian.
 
+use alloc::vec::Vec;
+
 use crate::values::{Lsn, Timestamp};
 
 /// An integer of the wire.

@@ -4,6 +4,8 @@
 //!
 //! Source: PostgreSQL's documentation, protocol-logicalrep-message-formats.
 
+use alloc::{string::String, vec::Vec};
+
 use crate::runtime as rt;
 
 /// What determines the layout of a message besides its bytes.
@@ -1770,7 +1772,7 @@ pub fn parse<'a>(payload: &'a [u8], layout: &Layout) -> rt::Result<PgoutputMessa
         }
         b'S' => {
             rt::since("StreamStart", layout.proto_version, 2)?;
-            rt::asked("StreamStart", layout.has_streaming, "streaming")?;
+            rt::asked("StreamStart", layout.has_streaming)?;
             let found = StreamStart::read(&mut r);
             let message = rt::inside("StreamStart", found)?;
             PgoutputMessage::StreamStart(message)
@@ -1817,7 +1819,7 @@ pub fn parse<'a>(payload: &'a [u8], layout: &Layout) -> rt::Result<PgoutputMessa
             let message = rt::inside("StreamPrepare", found)?;
             PgoutputMessage::StreamPrepare(message)
         }
-        tag => return Err(rt::Error::unknown_tag(tag)),
+        _ => return Err(rt::Error::unknown_tag()),
     };
     rt::inside(message.name(), r.end())?;
     Ok(message)

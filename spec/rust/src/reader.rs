@@ -1,5 +1,7 @@
 //! Reading bytes: whatever is read is compared with the bytes that are left first.
 
+use alloc::vec::Vec;
+
 use crate::errors::{item, Error, Reason, Result};
 use crate::numbers::Number;
 use crate::values::{Letter, Text};

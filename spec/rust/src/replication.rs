@@ -4,6 +4,8 @@
 //!
 //! Source: PostgreSQL's documentation, protocol-replication.
 
+use alloc::{string::String, vec::Vec};
+
 use crate::runtime as rt;
 
 /// What determines the layout of a message besides its bytes.
@@ -437,7 +439,7 @@ pub fn parse<'a>(payload: &'a [u8], layout: &Layout) -> rt::Result<Frame<'a>> {
             let message = rt::inside("PrimaryStatusRequest", found)?;
             Frame::PrimaryStatusRequest(message)
         }
-        tag => return Err(rt::Error::unknown_tag(tag)),
+        _ => return Err(rt::Error::unknown_tag()),
     };
     rt::inside(message.name(), r.end())?;
     Ok(message)

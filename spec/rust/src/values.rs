@@ -1,6 +1,7 @@
 //! Values that have types of their own.
 
-use std::fmt;
+use alloc::string::String;
+use core::fmt;
 
 /// A position in the WAL (XLogRecPtr).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,7 +66,7 @@ pub struct Text<'a>(pub &'a [u8]);
 impl<'a> Text<'a> {
     /// Return it as a str, if it is UTF-8.
     pub fn as_str(&self) -> Option<&'a str> {
-        std::str::from_utf8(self.0).ok()
+        core::str::from_utf8(self.0).ok()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Writing bytes: values that a message cannot carry are errors.
 
+use alloc::vec::Vec;
+
 use crate::errors::{inside, Error, Reason, Result};
 use crate::numbers::Number;
 use crate::values::{Letter, Text};
