@@ -65,8 +65,8 @@ class _TypeScriptModule:
     def _head(self) -> None:
         write, spec = self.write, self.spec
         write(f"// {GENERATED}{spec.file} by: {COMMAND}. Do not edit.", "")
-        source = f"Source: {spec.described_in}."
-        self.context.about(f"{spec.title}: what they hold, and how they are read and built.", f"{source} @module")
+        what = f"{spec.title}: what they hold, and how they are read and built."
+        self.context.about(what, f"Source: {spec.described_in}.", "@module")
         write("")
         write('import * as wire from "./wire.js";', "")
 

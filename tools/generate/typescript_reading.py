@@ -113,7 +113,8 @@ class TypeScriptReading:
                 else:
                     self.write(f"{name} = {f'BigInt({call})' if self.context.is_widened(field, each) else call};")
         if not field.complete:
-            self.write(f"else {name} = null;")
+            with self.write.block("else {"):
+                self.write(f"{name} = null;")
 
     def _optional(self, structure: Structure, element: Element) -> str:
         """Return the expression that reads an element, null if it is absent."""

@@ -84,7 +84,8 @@ class TypeScriptWriting:
             with self.write.block(f"if ({test}) {{"):
                 self.write(f"const value = {_checked(element, given)};")
                 self._present(structure, element, "value", source)
-            self.write(f"else {_refused(element, given)};")
+            with self.write.block("else {"):
+                self.write(f"{_refused(element, given)};")
         elif test:
             with self.write.block(f"if ({test}) {{"):
                 self._present(structure, element, given, source)
@@ -105,7 +106,8 @@ class TypeScriptWriting:
                     self.write(f"const value = {self._variant(field, each, given)};")
                     self._present(structure, each, "value", source)
         if exposed and not field.complete:
-            self.write(f"else {_refused(field, given)};")
+            with self.write.block("else {"):
+                self.write(f"{_refused(field, given)};")
 
     def _variant(self, field: Field, variant: Field, given: str) -> str:
         """Return the value of a field as that of one of its variants."""

@@ -49,8 +49,13 @@ class BraceWriter(Writer):
 
     @contextmanager
     def block(self, head: str, end: str = "}") -> Iterator[None]:
-        """Add a head with what opens a block, unless that is there, indent what is written inside, and add its end."""
-        if head:
+        """Add a head with what opens a block, unless that is there, indent what is written inside, and add its end.
+
+        An ``else`` follows the brace of the block before it.
+        """
+        if head.startswith("else "):
+            self.lines[-1] += f" {head}"
+        elif head:
             self(head)
         self.depth += 1
         yield

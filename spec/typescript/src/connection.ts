@@ -3,7 +3,9 @@
 /**
  * Frontend and backend messages: what they hold, and how they are read and built.
  *
- * Source: PostgreSQL's documentation, protocol-message-formats. @module
+ * Source: PostgreSQL's documentation, protocol-message-formats.
+ *
+ * @module
  */
 
 import * as wire from "./wire.js";

@@ -3,7 +3,9 @@
 /**
  * Logical replication messages: what they hold, and how they are read and built.
  *
- * Source: PostgreSQL's documentation, protocol-logicalrep-message-formats. @module
+ * Source: PostgreSQL's documentation, protocol-logicalrep-message-formats.
+ *
+ * @module
  */
 
 import * as wire from "./wire.js";
@@ -306,8 +308,9 @@ function writeMessage(w: wire.Writer, m: Message, layout: Layout): void {
   if (layout.protoVersion >= 2 && layout.inStream) {
     const value = w.present("xid", m.xid);
     w.uint("xid", 4, value);
+  } else {
+    w.absent("xid", m.xid);
   }
-  else w.absent("xid", m.xid);
   w.uint("flags", 1, w.bits("flags", m.flags, 0x1));
   w.uint("lsn", 8, m.lsn);
   w.text("prefix", m.prefix);
@@ -494,8 +497,9 @@ function writeRelation(w: wire.Writer, m: Relation, layout: Layout): void {
   if (layout.protoVersion >= 2 && layout.inStream) {
     const value = w.present("xid", m.xid);
     w.uint("xid", 4, value);
+  } else {
+    w.absent("xid", m.xid);
   }
-  else w.absent("xid", m.xid);
   w.uint("relation_oid", 4, m.relationOid);
   w.text("namespace", m.namespace);
   w.text("name", m.name);
@@ -546,8 +550,9 @@ function writeType(w: wire.Writer, m: Type, layout: Layout): void {
   if (layout.protoVersion >= 2 && layout.inStream) {
     const value = w.present("xid", m.xid);
     w.uint("xid", 4, value);
+  } else {
+    w.absent("xid", m.xid);
   }
-  else w.absent("xid", m.xid);
   w.uint("type_oid", 4, m.typeOid);
   w.text("namespace", m.namespace);
   w.text("name", m.name);
@@ -592,8 +597,9 @@ function writeInsert(w: wire.Writer, m: Insert, layout: Layout): void {
   if (layout.protoVersion >= 2 && layout.inStream) {
     const value = w.present("xid", m.xid);
     w.uint("xid", 4, value);
+  } else {
+    w.absent("xid", m.xid);
   }
-  else w.absent("xid", m.xid);
   w.uint("relation_oid", 4, m.relationOid);
   w.raw([78]);
   w.inside("new", () => writeTupleData(w, m.new));
@@ -685,8 +691,9 @@ function writeUpdate(w: wire.Writer, m: Update, layout: Layout): void {
   if (layout.protoVersion >= 2 && layout.inStream) {
     const value = w.present("xid", m.xid);
     w.uint("xid", 4, value);
+  } else {
+    w.absent("xid", m.xid);
   }
-  else w.absent("xid", m.xid);
   w.uint("relation_oid", 4, m.relationOid);
   if (m.old !== null) {
     writeUpdateOld(w, m.old);
@@ -773,8 +780,9 @@ function writeDelete(w: wire.Writer, m: Delete, layout: Layout): void {
   if (layout.protoVersion >= 2 && layout.inStream) {
     const value = w.present("xid", m.xid);
     w.uint("xid", 4, value);
+  } else {
+    w.absent("xid", m.xid);
   }
-  else w.absent("xid", m.xid);
   w.uint("relation_oid", 4, m.relationOid);
   writeDeleteOld(w, m.old);
 }
@@ -825,8 +833,9 @@ function writeTruncate(w: wire.Writer, m: Truncate, layout: Layout): void {
   if (layout.protoVersion >= 2 && layout.inStream) {
     const value = w.present("xid", m.xid);
     w.uint("xid", 4, value);
+  } else {
+    w.absent("xid", m.xid);
   }
-  else w.absent("xid", m.xid);
   w.uint("relation_count", 4, m.relationOids.length);
   w.uint("options", 1, w.bits("options", m.options, 0x3));
   w.items("relation_oids", m.relationOids, (item) => w.uint("", 4, item));
@@ -985,13 +994,15 @@ function writeStreamAbort(w: wire.Writer, m: StreamAbort, layout: Layout): void 
   if (layout.protoVersion >= 4 && layout.parallel) {
     const value = w.present("abort_lsn", m.abortLsn);
     w.uint("abort_lsn", 8, value);
+  } else {
+    w.absent("abort_lsn", m.abortLsn);
   }
-  else w.absent("abort_lsn", m.abortLsn);
   if (layout.protoVersion >= 4 && layout.parallel) {
     const value = w.present("abort_time", m.abortTime);
     w.int("abort_time", 8, value);
+  } else {
+    w.absent("abort_time", m.abortTime);
   }
-  else w.absent("abort_time", m.abortTime);
 }
 
 function jsonStreamAbort(m: StreamAbort, layout: Layout): wire.Json {

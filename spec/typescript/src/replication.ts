@@ -3,7 +3,9 @@
 /**
  * Streaming replication envelope: what they hold, and how they are read and built.
  *
- * Source: PostgreSQL's documentation, protocol-replication. @module
+ * Source: PostgreSQL's documentation, protocol-replication.
+ *
+ * @module
  */
 
 import * as wire from "./wire.js";
