@@ -117,6 +117,8 @@ class GoPrinting:
             for each in union.branches:
                 self.write.case(f"case {union.name}{each.name}")
                 self._branch(union, each, self.module.content(union, each))
+            self.write.case("default")
+            self.write("j.Null()")
 
     def _branch(self, union: Union, branch: Branch, value: str) -> None:
         write, alternative, valued = self.write, branch.alternative, union.choice.valued

@@ -1,8 +1,8 @@
 """How structures and unions are written in Go: the statements of functions that have a writer ``w``."""
 
-from tools.generate.go_module import GoModule, branches_with_more, is_exposed, tags_literal
+from tools.generate.go_module import GoModule, branches_with_more, is_exposed, shared_kind, tags_literal
 from tools.generate.go_names import bytes_literal, condition, number_method, number_type, type_name
-from tools.generate.typed_layouts import Number, Union, has_absence, is_optional, step
+from tools.generate.typed_layouts import Data, Kind, Letter, ListOf, Number, Text, Union, has_absence, is_optional, step
 from tools.language import Choice, Field, Message, Repeat
 from tools.language.elements import Element, Structure
 
@@ -39,29 +39,40 @@ class GoWriting:
                 if each.kind is not None:
                     with write.within("w", step(self.structure, choice)):
                         self._value(self.typed.then(each), self.module.content(union, each))
+            content = _has_content(shared_kind(union), "m.Value")
+            if content and len(branches) < len(union.branches):
+                write.case("default")
+                write(f'w.Absent("{path}", {content})')
 
     def _element(self, element: Element, value: str) -> None:
         test = self.module.test(self.structure, element)
         if isinstance(element, Field) and element.variants:
             self._variants(element, value)
         elif isinstance(element, Choice) and element.optional:
-            with self.write.block(f"if {value}.Valid {{"):
+            with self.write.branch(f"if {value}.Valid {{"):
                 self._statement(element, f"{value}.V")
+            with self.write.block("} else {"):
+                self.write(f'w.Absent("{element.name}", {value}.V.Kind != 0)')
         elif not test:
             self._statement(element, value)
         elif is_exposed(self.structure, element):
             with self.write.branch(f"if {test} {{"):
-                self._presence("Present", element, value)
+                self._present(element, value)
                 self._statement(element, f"{value}.V")
             with self.write.block("} else {"):
-                self._presence("Absent", element, value)
+                self._absent(element, value)
         else:
             with self.write.block(f"if {test} {{"):
                 self._statement(element, value)
 
-    def _presence(self, method: str, element: Element, value: str) -> None:
-        """Write the statement that checks whether a value is ``Present`` or ``Absent``."""
-        self.write(f'w.{method}("{element.name}", {value}.Valid)')
+    def _present(self, element: Element, value: str) -> None:
+        """Write the statement that checks that a value is present."""
+        self.write(f'w.Present("{element.name}", {value}.Valid)')
+
+    def _absent(self, element: Element, value: str) -> None:
+        """Write the statement that checks that a value is absent, and that no content would be lost."""
+        content = _has_content(self.typed.kind(element), f"{value}.V")
+        self.write(f'w.Absent("{element.name}", {value}.Valid{f" || {content}" if content else ""})')
 
     def _variants(self, field: Field, value: str) -> None:
         """Write the statement that writes the variant that is to be present."""
@@ -74,7 +85,7 @@ class GoWriting:
                     self._statement(each, value)
         if exposed and not field.complete:
             with write.block("} else {"):
-                self._presence("Absent", field, value)
+                self._absent(field, value)
         else:
             write("}")
 
@@ -82,11 +93,11 @@ class GoWriting:
         """Write the statements that check and write a variant."""
         kind, wanted = self.typed.kind(variant), self.typed.kind(field)
         if variant.hidden:
-            self._presence("Absent", field, value)
+            self._absent(field, value)
             self._statement(variant, value)
             return
         if is_optional(field):
-            self._presence("Present", field, value)
+            self._present(field, value)
             value = f"{value}.V"
         if isinstance(kind, Number) and kind != wanted:
             value = f'wire.Narrowed[{type_name(kind)}](w, "{field.name}", {value})'
@@ -160,6 +171,16 @@ class GoWriting:
         if isinstance(measured, Field) and measured.absent is not None:
             return f"w.NullableSize({path}, {field.size}, len({value}.V), {value}.Valid, {measured.absent})"
         return f"w.Size({path}, {field.size}, len({value}{'.V' * has_absence(measured)}))"
+
+
+def _has_content(kind: Kind | None, value: str) -> str:
+    """Return the test for whether a value is another than that of its type by default; empty if none is cheap."""
+    match kind:
+        case Number() | Letter():
+            return f"{value} != 0"
+        case Text() | Data() | ListOf():
+            return f"len({value}) > 0"
+    return ""
 
 
 def _number(field: Field, value: str, path: str) -> str:

@@ -223,6 +223,8 @@ func (m *TupleDataValue) write(w *wire.Writer) {
 		writeTupleDataValueText(m.Value, w)
 	case TupleDataValueBinary:
 		writeTupleDataValueBinary(m.Value, w)
+	default:
+		w.Absent("", len(m.Value) > 0)
 	}
 }
 
@@ -236,6 +238,8 @@ func (m *TupleDataValue) json(j *wire.JSON, layout *Layout) {
 		j.TextOrHex("text", m.Value)
 	case TupleDataValueBinary:
 		j.Hex("binary", m.Value)
+	default:
+		j.Null()
 	}
 }
 
@@ -371,7 +375,7 @@ func (m *Message) write(w *wire.Writer, layout *Layout) {
 		w.Present("xid", m.XID.Valid)
 		w.Uint32(m.XID.V)
 	} else {
-		w.Absent("xid", m.XID.Valid)
+		w.Absent("xid", m.XID.Valid || m.XID.V != 0)
 	}
 	w.Uint8(wire.CheckBits(w, "flags", m.Flags, 0x1))
 	w.Uint64(uint64(m.LSN))
@@ -582,7 +586,7 @@ func (m *Relation) write(w *wire.Writer, layout *Layout) {
 		w.Present("xid", m.XID.Valid)
 		w.Uint32(m.XID.V)
 	} else {
-		w.Absent("xid", m.XID.Valid)
+		w.Absent("xid", m.XID.Valid || m.XID.V != 0)
 	}
 	w.Uint32(m.RelationOID)
 	w.Text("namespace", m.Namespace)
@@ -656,7 +660,7 @@ func (m *Type) write(w *wire.Writer, layout *Layout) {
 		w.Present("xid", m.XID.Valid)
 		w.Uint32(m.XID.V)
 	} else {
-		w.Absent("xid", m.XID.Valid)
+		w.Absent("xid", m.XID.Valid || m.XID.V != 0)
 	}
 	w.Uint32(m.TypeOID)
 	w.Text("namespace", m.Namespace)
@@ -713,7 +717,7 @@ func (m *Insert) write(w *wire.Writer, layout *Layout) {
 		w.Present("xid", m.XID.Valid)
 		w.Uint32(m.XID.V)
 	} else {
-		w.Absent("xid", m.XID.Valid)
+		w.Absent("xid", m.XID.Valid || m.XID.V != 0)
 	}
 	w.Uint32(m.RelationOID)
 	w.String("N")
@@ -799,6 +803,8 @@ func (m *UpdateOld) json(j *wire.JSON, layout *Layout) {
 			m.Value[i].json(j, layout)
 		}
 		j.End()
+	default:
+		j.Null()
 	}
 }
 
@@ -843,11 +849,13 @@ func (m *Update) write(w *wire.Writer, layout *Layout) {
 		w.Present("xid", m.XID.Valid)
 		w.Uint32(m.XID.V)
 	} else {
-		w.Absent("xid", m.XID.Valid)
+		w.Absent("xid", m.XID.Valid || m.XID.V != 0)
 	}
 	w.Uint32(m.RelationOID)
 	if m.Old.Valid {
 		m.Old.V.write(w)
+	} else {
+		w.Absent("old", m.Old.V.Kind != 0)
 	}
 	w.String("N")
 	w.Push("new")
@@ -943,6 +951,8 @@ func (m *DeleteOld) json(j *wire.JSON, layout *Layout) {
 			m.Value[i].json(j, layout)
 		}
 		j.End()
+	default:
+		j.Null()
 	}
 }
 
@@ -976,7 +986,7 @@ func (m *Delete) write(w *wire.Writer, layout *Layout) {
 		w.Present("xid", m.XID.Valid)
 		w.Uint32(m.XID.V)
 	} else {
-		w.Absent("xid", m.XID.Valid)
+		w.Absent("xid", m.XID.Valid || m.XID.V != 0)
 	}
 	w.Uint32(m.RelationOID)
 	m.Old.write(w)
@@ -1046,7 +1056,7 @@ func (m *Truncate) write(w *wire.Writer, layout *Layout) {
 		w.Present("xid", m.XID.Valid)
 		w.Uint32(m.XID.V)
 	} else {
-		w.Absent("xid", m.XID.Valid)
+		w.Absent("xid", m.XID.Valid || m.XID.V != 0)
 	}
 	w.Size("relation_count", 4, len(m.RelationOIDs))
 	w.Uint8(wire.CheckBits(w, "options", m.Options, 0x3))
@@ -1220,13 +1230,13 @@ func (m *StreamAbort) write(w *wire.Writer, layout *Layout) {
 		w.Present("abort_lsn", m.AbortLSN.Valid)
 		w.Uint64(uint64(m.AbortLSN.V))
 	} else {
-		w.Absent("abort_lsn", m.AbortLSN.Valid)
+		w.Absent("abort_lsn", m.AbortLSN.Valid || m.AbortLSN.V != 0)
 	}
 	if layout.ProtoVersion >= 4 && layout.Parallel {
 		w.Present("abort_time", m.AbortTime.Valid)
 		w.Int64(int64(m.AbortTime.V))
 	} else {
-		w.Absent("abort_time", m.AbortTime.Valid)
+		w.Absent("abort_time", m.AbortTime.Valid || m.AbortTime.V != 0)
 	}
 }
 

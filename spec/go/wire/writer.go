@@ -126,6 +126,7 @@ func (w *Writer) Size(name string, bytes, size int) {
 // NullableSize writes a length as a signed integer of some bytes, or what stands for absent bytes.
 func (w *Writer) NullableSize(name string, bytes, size int, isPresent bool, absent int64) {
 	if !isPresent {
+		w.Absent(name, size > 0)
 		w.number(name, bytes, absent, 8*bytes)
 		return
 	}
