@@ -5,7 +5,6 @@ They follow from one YAML file of a folder. Kernels, Arrow, Kaitai Struct and Wi
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -16,6 +15,7 @@ from tools.generate.messages import emit_messages
 from tools.generate.own_codecs import own_codecs
 from tools.generate.reference import emit_reference
 from tools.generate.reserved import RESERVED
+from tools.generate.taken_names import check_names
 from tools.generate.text import COMMAND, GENERATED, docstring, python_module
 from tools.generate.typed_layouts import pascal
 from tools.generate.vectors import emit_vectors
@@ -31,17 +31,8 @@ _FOLDERS: Final = ("rust", "go", "typescript")
 _BUILT: Final = {"dist", "target", "node_modules"}
 _HERE: Final = "."
 """The package of the messages, in the imports of its modules."""
-_NAMES: Final = frozenset(
-    {"ConnectionEngine", "FIRST_STATE", "JsonFormat", "MessageEngine", "VERSIONS"}
-    | {"Default", "Err", "Ok", "Option", "Self", "Some", "Vec"}
-)
-"""Names besides the classes in the package of Python, and those that code in Rust uses."""
-_DECLARED: Final = {
-    "rust/src/messages.rs": r"^pub (?:struct|enum|type|mod) (\w+)",
-    "go/": r"^(?:type|func|const|var) (\w+)",
-    "typescript/src/messages.ts": r"^export (?:interface|class|type) (\w+)",
-}
-"""What declares a name in the messages of other languages; in Go all names of a package are different."""
+_NAMES: Final = frozenset({"ConnectionEngine", "FIRST_STATE", "JsonFormat", "MessageEngine", "VERSIONS"})
+"""Names besides the classes in the package of Python."""
 _PACKAGES: Final = frozenset({"alloc", "core", "main", "pgoutput_construct", "proc_macro", "std", "tools", "wire"})
 """Names of other packages in Rust, in Go, and in this project."""
 
@@ -58,12 +49,10 @@ def render_own(folder: Path, package: str) -> Mapping[str, str]:
     """
     spec, union = load_own(folder), f"{pascal(package)}Message"
     _check_package_name(package, union, spec)
+    check_names(spec, union)
     mark = f"{_MARK}{spec.file} by: {COMMAND} --package {package}. Do not edit."
     ours = f"{GENERATED}{spec.file} by: {COMMAND}. Do not edit."
     files = {**dict(_python(spec, package, union, mark)), **dict(own_codecs(spec, package, union, mark))}
-    for path, declared in _DECLARED.items():
-        text = files[path if path in files else f"{path}{package.replace('_', '')}.go"]
-        _check_declared(spec, path.partition("/")[0], re.findall(declared, text, re.MULTILINE))
     files |= {
         "reference.md": emit_reference(spec),
         "vectors.jsonl": emit_vectors(spec),
@@ -88,15 +77,6 @@ def _check_package_name(package: str, union: str, spec: Spec) -> None:
         if named.class_name in _NAMES | {union}:
             problem = f"the class {named.class_name} would hide a name of the generated package"
             raise SpecError(f"{spec.file}:{named.line}: {problem}. Choose another name for it, or for the package.")
-
-
-def _check_declared(spec: Spec, language: str, names: list[str]) -> None:
-    """Raise SpecError for a name that generated code would declare twice, such as a message and the type Layout."""
-    for name, times in Counter(names).items():
-        if times > 1:
-            line = next((named.line for named in spec.named if name.startswith(named.class_name)), 1)
-            problem = f"two things would be called {name} in {language}"
-            raise SpecError(f"{spec.file}:{line}: {problem}. Choose another name for the message, part or value.")
 
 
 def own_orphans(root: Path, outputs: Mapping[str, str], package: str) -> list[str]:

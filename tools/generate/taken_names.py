@@ -22,8 +22,8 @@ _TAKEN: Final[Mapping[str, str]] = {
     "each codec": "Layout",
 }
 """The names in each language that generated code uses, or defines, whatever the specification."""
-_OF_STREAMS: Final = frozenset({"NewSession", "Options", "Session"})
-"""What the codec of a specification with options has besides."""
+_OF_STREAMS: Final = frozenset({"NewSession", "Options", "Session", "StateParameters"})
+"""What the codec of a specification with versions has besides."""
 _OF_CONNECTIONS: Final = frozenset({"NextState", "Sender", "SenderClient", "SenderServer", "State", "States"})
 """What the codec of a connection has besides."""
 _METHODS: Final = frozenset({"MessageName"})
@@ -42,7 +42,7 @@ def check_names(spec: Spec, union: str) -> None:
     """
     typed = TypedLayouts(spec)
     types = [*_types(spec, typed)]
-    own = {union, *(_OF_STREAMS if spec.options else ()), *(_OF_CONNECTIONS if spec.framed else ())}
+    own = {union, *(_OF_STREAMS if spec.versions else ()), *(_OF_CONNECTIONS if spec.framed else ())}
     for name, what, line in types:
         taken = (
             "each codec" if name in own else next((key for key, names in _TAKEN.items() if name in names.split()), "")
@@ -50,7 +50,7 @@ def check_names(spec: Spec, union: str) -> None:
         if taken:
             raise _error(spec, line, f"{what} would be called {name}, which generated code uses in {taken}")
     _check_distinct(spec, types, "each codec")
-    _check_distinct(spec, [*types, *_go_constants(typed, types)], "Go")
+    _check_distinct(spec, [*_go_settings(spec), *types, *_go_constants(typed, types)], "Go")
     _check_distinct(spec, [*_typescript_constants(typed)], "TypeScript")
     for structure in spec.structures():
         _check_fields(spec, structure)
@@ -96,6 +96,17 @@ def _go_constants(typed: TypedLayouts, types: list[_Named]) -> Iterator[_Named]:
                 for name in sorted({exported(meaning) for meaning in known.values()}):
                     what = f"a constant of {attribute.name}"
                     yield f"{each.name}{exported(attribute.name)}{name}", what, element.line or lines[each.name]
+
+
+def _go_settings(spec: Spec) -> Iterator[_Named]:
+    """Yield the constants of options and states in Go, which are in that scope, too."""
+    for option in spec.layout_options:
+        for value in option.values:
+            yield f"{pascal(option.name)}{pascal(value.name)}", f"the value {value.name}", option.line
+    for parameter in spec.state_parameters:
+        yield exported(parameter.name), f"the parameter {parameter.name}", parameter.line
+    for state in spec.places if spec.framed else ():
+        yield f"State{pascal(state.name)}", f"the state {state.name}", state.line
 
 
 def _typescript_constants(typed: TypedLayouts) -> Iterator[_Named]:

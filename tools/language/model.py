@@ -227,6 +227,7 @@ class Spec:
                 "/".join(path),
                 tuple(dict.fromkeys(name for each in path for name in states[each].sets)),
                 states[path[-1]].description,
+                states[path[-1]].line,
             )
             for path in self.paths
         )
