@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.generate.builtin_types import emit_builtin_types
+from tools.generate.check_programs import Lines, check_program, settings_of
 from tools.generate.codec import emit_codec
 from tools.generate.definitions import emit_definitions
 from tools.generate.dissector import emit_dissector
@@ -20,7 +21,7 @@ from tools.generate.reference_changes import emit_changes
 from tools.generate.reference_table import emit_fields
 from tools.generate.rust import emit_rust
 from tools.generate.taken_names import check_names
-from tools.generate.text import GENERATED
+from tools.generate.text import COMMAND, GENERATED
 from tools.generate.typescript import emit_typescript
 from tools.generate.vectors import emit_vectors
 from tools.generate.vectors_schema import emit_vectors_schema
@@ -45,7 +46,7 @@ class Output:
     """Further specifications that the emitter needs."""
 
 
-SUFFIXES = (".py", ".md", ".json", ".jsonl", ".ksy", ".lua", ".rs", ".go", ".ts")
+SUFFIXES = (".py", ".md", ".json", ".jsonl", ".ksy", ".lua", ".rs", ".go", ".ts", ".mjs")
 """The suffixes of generated files."""
 _BUILT = {"dist", "target", "node_modules"}
 """Folders of what other languages' tools make of them."""
@@ -68,6 +69,23 @@ def _codecs(spec: str, name: str, union: str) -> Iterator[Output]:
     yield Output(f"spec/typescript/src/{name}.ts", spec, partial(emit_typescript, union=union))
 
 
+def _programs() -> Iterator[Output]:
+    """Yield the programs of these codecs that answer lines."""
+    imports = "\n".join(f'\t"{GO_MODULE}/{module}"' for module in sorted(KINDS))
+    for path, suffix, package in (
+        ("rust/examples/check.rs", "rs", "pgoutput_codec"),
+        ("go/cmd/check/main.go", "go", GO_MODULE),
+        ("typescript/check.mjs", "mjs", ""),
+    ):
+        emit = partial(_program, suffix=suffix, package=package, imports=imports)
+        yield Output(f"spec/{path}", "pgoutput.yaml", emit, related=("replication.yaml", "protocol.yaml"))
+
+
+def _program(*specs: Spec, suffix: str, package: str, imports: str) -> str:
+    lines = [Lines(kind, settings_of(spec), name) for (name, kind), spec in zip(KINDS.items(), specs, strict=True)]
+    return check_program(suffix, f"{GENERATED}pgoutput.yaml by: {COMMAND}. Do not edit.", lines, package, imports)
+
+
 def _vectors(spec: str, name: str) -> Iterator[Output]:
     """Yield the golden vectors of a specification, and their schema."""
     yield Output(f"spec/{name}.jsonl", spec, emit_vectors)
@@ -87,6 +105,8 @@ CODECS = {
     "connection": ("protocol.yaml", "ConnectionMessage"),
 }
 """The codecs in other languages: of each the specification, and the type of all its messages."""
+KINDS = {"pgoutput": "message", "replication": "frame", "connection": "connection"}
+"""What their programs call the messages of each."""
 
 OUTPUTS = (
     *_layouts("pgoutput.yaml", "", "messages", "PgoutputMessage"),
@@ -111,6 +131,7 @@ OUTPUTS = (
     *_vectors("replication.yaml", "vectors-envelope"),
     *_vectors("protocol.yaml", "vectors-connection"),
     *(output for name, (spec, union) in CODECS.items() for output in _codecs(spec, name, union)),
+    *_programs(),
     Output("spec/pgoutput.ksy", "pgoutput.yaml", emit_kaitai),
     Output("spec/replication.ksy", "replication.yaml", emit_kaitai),
     Output("pgoutput_construct/pgtypes/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),

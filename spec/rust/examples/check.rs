@@ -1,7 +1,9 @@
-//! Reads lines of `KIND SETTINGS HEX`, and answers each with a line of JSON: the fields, or why and where it is refused.
+// Generated from spec/pgoutput.yaml by: python -m tools.generate. Do not edit.
+
+//! Reads lines of settings and hexadecimal digits, and answers each with a line of JSON: the fields, or why and where the
+//! bytes are refused, or what is wrong with the line.
 //!
-//! - `message NAME=VALUE … HEX`, with options and the parameters that states set, such as
-//!   `message proto_version=4 streaming=parallel in_stream=true 49…`
+//! - `message NAME=VALUE ... HEX`, with options and the parameters that states set
 //! - `frame HEX`
 //! - `connection SENDER STATE HEX`
 
@@ -10,99 +12,96 @@ use std::io::{self, BufRead, Write};
 use pgoutput_codec::{connection, pgoutput, replication, Error};
 
 fn main() -> io::Result<()> {
-    let (input, output) = (io::stdin().lock(), io::stdout().lock());
-    let mut output = io::BufWriter::new(output);
-    for line in input.lines() {
-        let line = line?;
-        let words: Vec<&str> = line.split(' ').collect();
-        let answer = match words[..] {
-            ["message", ref settings @ .., hex] => match layout(settings) {
-                Ok(layout) => message(&layout, &bytes(hex)),
-                Err(error) => refused(&error),
-            },
-            ["frame", hex] => frame(&bytes(hex)),
-            ["connection", sender, state, hex] => on_connection(sender, state, &bytes(hex)),
-            _ => format!("{{\"usage\":{line:?}}}"),
-        };
+    let mut output = io::BufWriter::new(io::stdout().lock());
+    for line in io::stdin().lock().lines() {
+        let (Ok(answer) | Err(answer)) = answer(&line?);
         writeln!(output, "{answer}")?;
     }
     Ok(())
 }
 
-fn layout(settings: &[&str]) -> Result<pgoutput::Layout, Error> {
+fn answer(line: &str) -> Result<String, String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    match words[..] {
+        ["message", ref settings @ .., hex] => read_message(settings, &bytes(hex)?),
+        ["frame", hex] => read_frame(&bytes(hex)?),
+        ["connection", sender, state, hex] => read_connection(sender, state, &bytes(hex)?),
+        _ => Err(wrong("line", line)),
+    }
+}
+
+fn read_message(settings: &[&str], data: &[u8]) -> Result<String, String> {
     let (mut options, mut sets) = (pgoutput::Options::default(), 0);
     for setting in settings {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
-        match pgoutput::STATE_PARAMETERS
-            .iter()
-            .position(|&each| each == name)
-        {
-            Some(bit) => sets |= u64::from(value == "true") << bit,
-            None => options.set(name, value)?,
+        let mut parameters = pgoutput::STATE_PARAMETERS.iter();
+        match parameters.position(|&each| each == name) {
+            Some(bit) => {
+                let is_set: bool = value.parse().map_err(|_| wrong("setting", setting))?;
+                sets |= u64::from(is_set) << bit;
+            }
+            None => options.set(name, value).map_err(refused)?,
         }
     }
-    Ok(options.layout(sets))
+    let layout = options.layout(sets);
+    let message = pgoutput::parse(data, &layout).map_err(refused)?;
+    let built = pgoutput::build(&message, &layout);
+    Ok(found(message.to_json(&layout), built, data))
 }
 
-fn message(layout: &pgoutput::Layout, data: &[u8]) -> String {
-    answer(pgoutput::parse(data, layout), |found| {
-        (
-            found.to_json(layout),
-            pgoutput::build(found, layout).ok().as_deref() == Some(data),
-        )
-    })
-}
-
-fn frame(data: &[u8]) -> String {
+fn read_frame(data: &[u8]) -> Result<String, String> {
     let layout = replication::Layout;
-    answer(replication::parse(data, &layout), |found| {
-        (
-            found.to_json(&layout),
-            replication::build(found, &layout).ok().as_deref() == Some(data),
-        )
-    })
+    let message = replication::parse(data, &layout).map_err(refused)?;
+    let built = replication::build(&message, &layout);
+    Ok(found(message.to_json(&layout), built, data))
 }
 
-fn on_connection(sender: &str, state: &str, data: &[u8]) -> String {
-    let sender = if sender == "server" {
-        connection::Sender::Server
-    } else {
-        connection::Sender::Client
+fn read_connection(sender: &str, state: &str, data: &[u8]) -> Result<String, String> {
+    let sender = match sender {
+        "server" => connection::Sender::Server,
+        "client" => connection::Sender::Client,
+        _ => return Err(wrong("sender", sender)),
     };
-    let state = connection::State::ALL
-        .iter()
-        .find(|each| each.1 == state)
-        .map_or(Default::default(), |each| each.0);
-    answer(connection::parse(data, sender, state), |found| {
-        (
-            found.to_json(&connection::Layout),
-            connection::build(found).ok().as_deref() == Some(data),
-        )
-    })
+    let mut states = connection::State::ALL.iter();
+    let Some((state, _)) = states.find(|each| each.1 == state) else {
+        return Err(wrong("state", state));
+    };
+    let message = connection::parse(data, sender, *state).map_err(refused)?;
+    let built = connection::build(&message);
+    let json = message.to_json(&connection::Layout);
+    Ok(found(json, built, data))
 }
 
-fn answer<M>(result: Result<M, Error>, print: impl Fn(&M) -> (String, bool)) -> String {
-    match result {
-        Ok(found) => match print(&found) {
-            (json, true) => json,
-            (json, false) => format!("{{\"built\":false,\"was\":{json}}}"),
-        },
-        Err(error) => refused(&error),
+fn found(json: String, built: Result<Vec<u8>, Error>, data: &[u8]) -> String {
+    if built.as_deref() == Ok(data) {
+        json
+    } else {
+        format!("{{\"built\":false,\"was\":{json}}}")
     }
 }
 
-fn refused(error: &Error) -> String {
+fn refused(error: Error) -> String {
     let reason = format!("{:?}", error.reason()).to_lowercase();
     let offset = error
         .offset()
         .map_or("null".into(), |offset| offset.to_string());
-    format!(
-        "{{\"refuse\":\"{reason}\",\"offset\":{offset},\"path\":\"{}\"}}",
-        error.path()
-    )
+    let path = error.path();
+    format!("{{\"refuse\":\"{reason}\",\"offset\":{offset},\"path\":\"{path}\"}}")
 }
 
-fn bytes(hex: &str) -> Vec<u8> {
-    let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap_or(0);
-    (0..hex.len() / 2).map(|number| digit(2 * number)).collect()
+fn wrong(what: &str, text: &str) -> String {
+    format!("{{\"error\":{:?}}}", format!("not a {what}: {text}"))
+}
+
+fn bytes(hex: &str) -> Result<Vec<u8>, String> {
+    let digits: Option<Vec<u8>> = hex
+        .chars()
+        .map(|digit| Some(digit.to_digit(16)? as u8))
+        .collect();
+    match digits {
+        Some(digits) if digits.len() % 2 == 0 => {
+            Ok(digits.chunks(2).map(|two| two[0] << 4 | two[1]).collect())
+        }
+        _ => Err(wrong("number of hexadecimal digits for whole bytes", hex)),
+    }
 }

@@ -1,8 +1,7 @@
 // Command check reads lines of settings and hexadecimal digits, and answers each with a line of JSON: the fields, or why
-// and where the bytes are refused.
+// and where the bytes are refused, or what is wrong with the line.
 //
-//	message NAME=VALUE ... HEX
-//	connection SENDER STATE HEX     for messages with a length
+$usage
 package main
 
 import (
@@ -11,11 +10,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-$imports	"strings"
+	"os"$slices
+	"strings"
 
-	messages "$module"
-	"$module/wire"
+$imports
+	"$package/wire"
 )
 
 func main() {
@@ -24,22 +23,42 @@ func main() {
 	output := bufio.NewWriter(os.Stdout)
 	defer output.Flush()
 	for input.Scan() {
-		words := strings.Split(input.Text(), " ")
-		data, _ := hex.DecodeString(words[len(words)-1])
-		fmt.Fprintln(output, answer(words[1:len(words)-1], data))
+		found, err := answer(input.Text())
+		if err != nil {
+			found = refused(err)
+		}
+		fmt.Fprintln(output, found)
 	}
 }
 
-$read
-func found(json []byte, built []byte, err error, data []byte) string {
-	if err == nil && bytes.Equal(built, data) {
-		return string(json)
+func answer(line string) (string, error) {
+	words := strings.Split(line, " ")
+	last := len(words) - 1
+	data, err := hex.DecodeString(words[last])
+	switch {
+	case last > 0 && err != nil:
+		return "", wrong("number of hexadecimal digits for whole bytes", words[last])
+$cases
 	}
-	return fmt.Sprintf(`{"built":false,"was":%s}`, json)
+	return "", wrong("line", line)
+}
+
+$readers
+func found(json []byte, built []byte, err error, data []byte) (string, error) {
+	if err == nil && bytes.Equal(built, data) {
+		return string(json), nil
+	}
+	return fmt.Sprintf(`{"built":false,"was":%s}`, json), nil
 }
 
 func refused(err error) string {
 	var found *wire.Error
-	errors.As(err, &found)
+	if !errors.As(err, &found) {
+		return fmt.Sprintf(`{"error":%q}`, err)
+	}
 	return fmt.Sprintf(`{"refuse":%q,"offset":%d,"path":%q}`, found.Reason, found.Offset, found.Path)
+}
+
+func wrong(what, text string) error {
+	return fmt.Errorf("not a %s: %s", what, text)
 }

@@ -1,30 +1,39 @@
 //! Reads lines of settings and hexadecimal digits, and answers each with a line of JSON: the fields, or why and where the
-//! bytes are refused.
+//! bytes are refused, or what is wrong with the line.
 //!
-//! - `message NAME=VALUE … HEX`, such as `message proto_version=1 4a…`
-//! - `connection SENDER STATE HEX`, for messages with a length
+$usage
 
 use std::io::{self, BufRead, Write};
 
-use $crate::{messages, Error};
+use $package::{$modules, Error};
 
 fn main() -> io::Result<()> {
     let mut output = io::BufWriter::new(io::stdout().lock());
     for line in io::stdin().lock().lines() {
-        let line = line?;
-        let words: Vec<&str> = line.split(' ').collect();
-        let data = bytes(words[words.len() - 1]);
-        match read(&words[1..words.len() - 1], &data) {
-            Ok((json, true)) => writeln!(output, "{json}")?,
-            Ok((json, false)) => writeln!(output, "{{\"built\":false,\"was\":{json}}}")?,
-            Err(error) => writeln!(output, "{}", refused(&error))?,
-        }
+        let (Ok(answer) | Err(answer)) = answer(&line?);
+        writeln!(output, "{answer}")?;
     }
     Ok(())
 }
 
-$read
-fn refused(error: &Error) -> String {
+fn answer(line: &str) -> Result<String, String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    match words[..] {
+$cases
+        _ => Err(wrong("line", line)),
+    }
+}
+
+$readers
+fn found(json: String, built: Result<Vec<u8>, Error>, data: &[u8]) -> String {
+    if built.as_deref() == Ok(data) {
+        json
+    } else {
+        format!("{{\"built\":false,\"was\":{json}}}")
+    }
+}
+
+fn refused(error: Error) -> String {
     let reason = format!("{:?}", error.reason()).to_lowercase();
     let offset = error
         .offset()
@@ -33,7 +42,19 @@ fn refused(error: &Error) -> String {
     format!("{{\"refuse\":\"{reason}\",\"offset\":{offset},\"path\":\"{path}\"}}")
 }
 
-fn bytes(hex: &str) -> Vec<u8> {
-    let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap_or(0);
-    (0..hex.len() / 2).map(|number| digit(2 * number)).collect()
+fn wrong(what: &str, text: &str) -> String {
+    format!("{{\"error\":{:?}}}", format!("not a {what}: {text}"))
+}
+
+fn bytes(hex: &str) -> Result<Vec<u8>, String> {
+    let digits: Option<Vec<u8>> = hex
+        .chars()
+        .map(|digit| Some(digit.to_digit(16)? as u8))
+        .collect();
+    match digits {
+        Some(digits) if digits.len() % 2 == 0 => {
+            Ok(digits.chunks(2).map(|two| two[0] << 4 | two[1]).collect())
+        }
+        _ => Err(wrong("number of hexadecimal digits for whole bytes", hex)),
+    }
 }

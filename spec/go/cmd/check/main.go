@@ -1,5 +1,7 @@
-// Command check reads lines of a kind, settings and hex, and answers each with a line of JSON: the fields, or why and
-// where the bytes are refused.
+// Generated from spec/pgoutput.yaml by: python -m tools.generate. Do not edit.
+
+// Command check reads lines of settings and hexadecimal digits, and answers each with a line of JSON: the fields, or why
+// and where the bytes are refused, or what is wrong with the line.
 //
 //	message NAME=VALUE ... HEX     with options and the parameters that states set
 //	frame HEX
@@ -28,71 +30,100 @@ func main() {
 	output := bufio.NewWriter(os.Stdout)
 	defer output.Flush()
 	for input.Scan() {
-		words := strings.Split(input.Text(), " ")
-		data, _ := hex.DecodeString(words[len(words)-1])
-		fmt.Fprintln(output, answer(words, data))
+		found, err := answer(input.Text())
+		if err != nil {
+			found = refused(err)
+		}
+		fmt.Fprintln(output, found)
 	}
 }
 
-func answer(words []string, data []byte) string {
-	switch words[0] {
-	case "message":
-		layout, err := layoutOf(words[1 : len(words)-1])
-		if err != nil {
-			return refused(err)
-		}
-		message, err := pgoutput.ParseMessage(data, layout)
-		if err != nil {
-			return refused(err)
-		}
-		built, err := pgoutput.BuildMessage(message, layout)
-		return found(pgoutput.ToJSON(message, layout), err == nil && bytes.Equal(built, data))
-	case "frame":
-		layout := &replication.Layout{}
-		message, err := replication.ParseMessage(data, layout)
-		if err != nil {
-			return refused(err)
-		}
-		built, err := replication.BuildMessage(message, layout)
-		return found(replication.ToJSON(message, layout), err == nil && bytes.Equal(built, data))
+func answer(line string) (string, error) {
+	words := strings.Split(line, " ")
+	last := len(words) - 1
+	data, err := hex.DecodeString(words[last])
+	switch {
+	case last > 0 && err != nil:
+		return "", wrong("number of hexadecimal digits for whole bytes", words[last])
+	case words[0] == "message" && last > 0:
+		return readMessage(words[1:last], data)
+	case words[0] == "frame" && last == 1:
+		return readFrame(data)
+	case words[0] == "connection" && last == 3:
+		return readConnection(words[1], words[2], data)
 	}
-	sender := connection.SenderClient
-	if words[1] == "server" {
-		sender = connection.SenderServer
-	}
-	state := connection.State(slices.Index(connection.States, words[2]))
-	message, err := connection.ParseMessage(data, sender, state)
-	if err != nil {
-		return refused(err)
-	}
-	built, err := connection.BuildMessage(message)
-	return found(connection.ToJSON(message, &connection.Layout{}), err == nil && bytes.Equal(built, data))
+	return "", wrong("line", line)
 }
 
-func layoutOf(settings []string) (*pgoutput.Layout, error) {
+func readMessage(settings []string, data []byte) (string, error) {
 	options, sets := pgoutput.Options{}, uint64(0)
 	for _, setting := range settings {
 		name, value, _ := strings.Cut(setting, "=")
-		if bit := slices.Index(pgoutput.StateParameters, name); bit < 0 {
+		bit := slices.Index(pgoutput.StateParameters, name)
+		switch {
+		case bit < 0:
 			if err := options.Set(name, value); err != nil {
-				return nil, err
+				return "", err
 			}
-		} else if value == "true" {
+		case value == "true":
 			sets |= 1 << bit
+		case value != "false":
+			return "", wrong("setting", setting)
 		}
 	}
-	return options.Layout(sets), nil
+	layout := options.Layout(sets)
+	message, err := pgoutput.ParseMessage(data, layout)
+	if err != nil {
+		return "", err
+	}
+	built, err := pgoutput.BuildMessage(message, layout)
+	return found(pgoutput.ToJSON(message, layout), built, err, data)
 }
 
-func found(json []byte, isBuilt bool) string {
-	if isBuilt {
-		return string(json)
+func readFrame(data []byte) (string, error) {
+	layout := &replication.Layout{}
+	message, err := replication.ParseMessage(data, layout)
+	if err != nil {
+		return "", err
 	}
-	return fmt.Sprintf(`{"built":false,"was":%s}`, json)
+	built, err := replication.BuildMessage(message, layout)
+	return found(replication.ToJSON(message, layout), built, err, data)
+}
+
+func readConnection(from, name string, data []byte) (string, error) {
+	sender := connection.SenderClient
+	if from == "server" {
+		sender = connection.SenderServer
+	} else if from != "client" {
+		return "", wrong("sender", from)
+	}
+	state := slices.Index(connection.States, name)
+	if state < 0 {
+		return "", wrong("state", name)
+	}
+	message, err := connection.ParseMessage(data, sender, connection.State(state))
+	if err != nil {
+		return "", err
+	}
+	built, err := connection.BuildMessage(message)
+	return found(connection.ToJSON(message, &connection.Layout{}), built, err, data)
+}
+
+func found(json []byte, built []byte, err error, data []byte) (string, error) {
+	if err == nil && bytes.Equal(built, data) {
+		return string(json), nil
+	}
+	return fmt.Sprintf(`{"built":false,"was":%s}`, json), nil
 }
 
 func refused(err error) string {
 	var found *wire.Error
-	errors.As(err, &found)
+	if !errors.As(err, &found) {
+		return fmt.Sprintf(`{"error":%q}`, err)
+	}
 	return fmt.Sprintf(`{"refuse":%q,"offset":%d,"path":%q}`, found.Reason, found.Offset, found.Path)
+}
+
+func wrong(what, text string) error {
+	return fmt.Errorf("not a %s: %s", what, text)
 }
