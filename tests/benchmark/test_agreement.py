@@ -1,7 +1,6 @@
 """Every parser that the benchmark times finds the same messages: otherwise its numbers would compare nothing."""
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from tools.benchmark.batch import Batch
 from tools.benchmark.batches import decoder
 from tools.benchmark.cases import CASES
 from tools.benchmark.errors import Unavailable
-from tools.benchmark.harness import HARNESSES, Harness, Running, built, missing, prepare
+from tools.benchmark.harness import HARNESSES, Harness, Running, built, missing
 
 pytestmark = pytest.mark.server
 
@@ -107,33 +106,3 @@ def test_recordings_are_loaded_as_saved(recorded: dict[str, Batch], tmp_path: Pa
     case = recorded["ten"].case
     Batch(case, [b"", b"B", bytes(300)]).save(tmp_path / "x.payloads")
     assert Batch.load(case, tmp_path / "x.payloads").payloads == [b"", b"B", bytes(300)]
-
-
-def test_a_missing_tool_is_named(tmp_path: Path) -> None:
-    """A peer whose compiler is not there is left out, and nothing is made."""
-    foreign = replace(HARNESSES[0], tool="no-such-compiler")
-    assert prepare(foreign, tmp_path) == "no no-such-compiler on the PATH"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_changed_harness_is_built_again(tmp_path: Path) -> None:
-    """What was built from other sources does not count as built."""
-    foreign = HARNESSES[0]
-    (tmp_path / "peers" / foreign.folder).mkdir(parents=True)
-    stamp = tmp_path / "peers" / foreign.folder / ".built"
-    stamp.write_text("other", "ascii")
-    assert built(foreign, tmp_path) is None
-    stamp.write_text(foreign.stamp, "ascii")
-    assert built(foreign, tmp_path) == stamp.parent
-
-
-def test_a_codec_is_built_with_its_harness(tmp_path: Path) -> None:
-    """It lies next to the harness's own sources, and belongs to what decides whether that is built again."""
-    plain = replace(HARNESSES[0], tool="true", build=("true",))
-    uses_codec = replace(plain, codec="go")
-    folder = prepare(uses_codec, tmp_path)
-    assert isinstance(folder, Path)
-    assert "module pgoutput.test/codec" in (folder / "codec" / "go.mod").read_text("utf-8")
-    assert (folder / "main.go").read_bytes() == (plain.sources / "main.go").read_bytes()
-    assert built(uses_codec, tmp_path) == folder
-    assert built(plain, tmp_path) is None

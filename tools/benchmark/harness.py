@@ -25,7 +25,8 @@ from tools.benchmark.batch import Batch
 from tools.benchmark.errors import BenchmarkError, Unavailable
 from tools.benchmark.measure import Pass
 from tools.cache import FOLDER
-from tools.codecs import TSC
+from tools.codecs import CODECS as CODEC_TOOLS
+from tools.codecs import TSC, missing_tools
 
 __all__ = [
     "CLIENTS",
@@ -46,6 +47,8 @@ PEERS: Final = FOLDER / "benchmark"
 
 _SOURCES: Final = Path(__file__).parent
 _SPEC: Final = _SOURCES.parents[1] / "spec"
+_BUILT: Final = frozenset({"dist", "node_modules", "target"})
+"""The folders of what the tools of languages make of sources: no part of them."""
 _SECONDS: Final = 600
 """A build that takes longer, since it gets no answer from a registry for example, is given up."""
 
@@ -84,9 +87,14 @@ class Harness:
     @property
     def stamp(self) -> str:
         """A name of the sources: a program that was built from others is built again."""
-        folders = [self.sources] + [_SPEC / self.codec] * bool(self.codec)
-        files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
-        return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+        found = hashlib.sha256()
+        for folder in [self.sources] + [_SPEC / self.codec] * bool(self.codec):
+            for path in sorted(folder.rglob("*")):
+                name = path.relative_to(folder)
+                if path.is_file() and _BUILT.isdisjoint(name.parts):
+                    data = path.read_bytes()
+                    found.update(f"{name.as_posix()}\0{len(data)}\0".encode() + data)
+        return found.hexdigest()[:16]
 
     def check(self, batch: Batch) -> None:
         """Raise Unavailable for a case that the parser does not know."""
@@ -191,7 +199,9 @@ def built(harness: Harness, directory: Path = PEERS) -> Path | None:
 
 
 def lacking(harness: Harness) -> str:
-    """Say which command a harness is built with and is not on the PATH; "" where all are."""
+    """Say which command a harness is built with and is missing, and what to do; "" where all are there."""
+    if harness.build[0] == str(TSC) and (problem := missing_tools(CODEC_TOOLS["typescript"])):
+        return problem
     missed = [tool for tool in (harness.tool, harness.build[0]) if shutil.which(tool) is None]
     return f"no {missed[0]} on the PATH" if missed else ""
 
@@ -211,9 +221,10 @@ def prepare(harness: Harness, directory: Path = PEERS) -> Path | str:
     if problem := lacking(harness):
         return problem
     folder = directory / harness.kind / harness.folder
-    shutil.copytree(harness.sources, folder, dirs_exist_ok=True)
+    ignored = shutil.ignore_patterns(*_BUILT)
+    shutil.copytree(harness.sources, folder, ignore=ignored, dirs_exist_ok=True)
     if harness.codec:
-        shutil.copytree(_SPEC / harness.codec, folder / "codec", dirs_exist_ok=True)
+        shutil.copytree(_SPEC / harness.codec, folder / "codec", ignore=ignored, dirs_exist_ok=True)
     try:
         done = subprocess.run(harness.build, cwd=folder, capture_output=True, text=True, check=False, timeout=_SECONDS)
     except subprocess.TimeoutExpired:

@@ -1,0 +1,62 @@
+"""How harnesses are built: what they need, what their sources are, and when they are built again."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tools.benchmark import harness
+from tools.benchmark.harness import CODECS, HARNESSES, built, lacking, prepare
+
+
+def test_a_missing_tool_is_named(tmp_path: Path) -> None:
+    """A peer whose compiler is not there is left out, and nothing is made."""
+    foreign = replace(HARNESSES[0], tool="no-such-compiler")
+    assert prepare(foreign, tmp_path) == "no no-such-compiler on the PATH"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_changed_harness_is_built_again(tmp_path: Path) -> None:
+    """What was built from other sources does not count as built."""
+    foreign = HARNESSES[0]
+    (tmp_path / "peers" / foreign.folder).mkdir(parents=True)
+    stamp = tmp_path / "peers" / foreign.folder / ".built"
+    stamp.write_text("other", "ascii")
+    assert built(foreign, tmp_path) is None
+    stamp.write_text(foreign.stamp, "ascii")
+    assert built(foreign, tmp_path) == stamp.parent
+
+
+def test_a_missing_compiler_of_typescript_says_how_to_fetch_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its path in the cache is no command that somebody could install."""
+    own = replace(next(each for each in CODECS if each.language == "TypeScript"), tool="true")
+    monkeypatch.setattr(harness, "missing_tools", lambda _: "run python -m tools.codecs")
+    assert lacking(own) == "run python -m tools.codecs"
+
+
+def test_names_of_files_decide_and_what_tools_build_does_not(tmp_path: Path) -> None:
+    """A renamed file is another source; folders such as target/ are neither read nor copied."""
+    own = replace(HARNESSES[0], tool="true", build=("true",), root=tmp_path / "sources")
+    own.sources.mkdir(parents=True)
+    (own.sources / "main.go").write_text("package main\n")
+    before = own.stamp
+    (own.sources / "target").mkdir()
+    (own.sources / "target" / "built").write_text("x")
+    assert own.stamp == before
+    folder = prepare(own, tmp_path / "built")
+    assert isinstance(folder, Path)
+    assert sorted(path.name for path in folder.iterdir()) == [".built", "main.go"]
+    (own.sources / "main.go").rename(own.sources / "other.go")
+    assert own.stamp != before
+
+
+def test_a_codec_is_built_with_its_harness(tmp_path: Path) -> None:
+    """It lies next to the harness's own sources, and belongs to what decides whether that is built again."""
+    plain = replace(HARNESSES[0], tool="true", build=("true",))
+    uses_codec = replace(plain, codec="go")
+    folder = prepare(uses_codec, tmp_path)
+    assert isinstance(folder, Path)
+    assert "module pgoutput.test/codec" in (folder / "codec" / "go.mod").read_text("utf-8")
+    assert (folder / "main.go").read_bytes() == (plain.sources / "main.go").read_bytes()
+    assert built(uses_codec, tmp_path) == folder
+    assert built(plain, tmp_path) is None
