@@ -23,7 +23,11 @@ from pgoutput_construct.wire.types import Extended, bare
 REFERENCE = Reference(messages.BY_TAG, definitions.DEFINITIONS)
 quick = settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 OLD, NEW = sorted(PROTOCOL_VERSIONS)[-2:]
-GIVEN = [(version, "on", inside) for version in (OLD, NEW) for inside in (False, True)]
+GIVEN = [
+    {"proto_version": version, "streaming": "on", "in_stream": inside}
+    for version in (OLD, NEW)
+    for inside in (False, True)
+]
 
 
 def types(value: Any) -> Any:
@@ -42,9 +46,9 @@ def stripped(value: Any) -> Any:
     return tuple(map(stripped, value)) if isinstance(value, tuple) else value
 
 
-def refused(message: Any, *given: Any) -> bool:
+def refused(message: Any, **given: Any) -> bool:
     """Return whether the definitions refuse to build a message; what they accept comes back as it was."""
-    parameters = options(*given).parameters()
+    parameters = options(**given).parameters()
     try:
         data = REFERENCE.build(message, parameters)
     except pgo.EncodeError as error:
@@ -53,63 +57,63 @@ def refused(message: Any, *given: Any) -> bool:
         assert REFERENCE.parse(data, parameters) == message
         return False
     try:
-        pgo.build(message, *given)
+        pgo.build(message, **given)
     except pgo.EncodeError:
         return True
     raise AssertionError(f"the fast engine builds {message}")
 
 
-def both_ways(message: Any, *given: Any) -> bytes:
+def both_ways(message: Any, **given: Any) -> bytes:
     """Check that a message survives bytes, JSON and a trace; return its bytes."""
-    parameters = options(*given).parameters()
+    parameters = options(**given).parameters()
     data = REFERENCE.build(message, parameters)
     again = REFERENCE.parse(data, parameters)
     assert again == message and types(again) == types(message), (again, message)
-    assert pgo.build(message, *given) == data
-    again = pgo.parse(data, *given)
+    assert pgo.build(message, **given) == data
+    again = pgo.parse(data, **given)
     assert again == message and types(again) == types(message), (again, message)
     lines = json.loads(json.dumps(jsonable.to_json(message)))
     again = jsonable.from_json(lines)
     assert again == message and types(again) == types(message), (again, message)
-    found = trace(data, *given)
+    found = trace(data, **given)
     assert found.fault is None
     assert b"".join(data[span.start : span.end] for span in found.spans) == data
     assert all(span.key in found.fields for span in found.spans)
     for size in range(len(data)):
         try:
-            pgo.parse(data[:size], *given)
+            pgo.parse(data[:size], **given)
         except pgo.DecodeError:
             continue
         raise AssertionError(f"{data[:size].hex()} was accepted")
     return data
 
 
-def check_strategies(cls: type, *given_options: Any) -> None:
+def check_strategies(cls: type, **given_options: Any) -> None:
     """Check whatever the strategy of a class makes."""
-    strategy = any_of(cls, definitions.DEFINITIONS[cls], options(*given_options).parameters())
+    strategy = any_of(cls, definitions.DEFINITIONS[cls], options(**given_options).parameters())
 
     @quick
     @given(strategy)
     def check(message: Any) -> None:
-        both_ways(message, *given_options)
+        both_ways(message, **given_options)
         plain = stripped(message)
         if types(plain) != types(message):
-            assert refused(plain, *given_options)
-            assert refused(message, 1)
-        refused(plain, OLD + NEW - given_options[0], *given_options[1:])
+            assert refused(plain, **given_options)
+            assert refused(message, proto_version=1)
+        refused(plain, **{**given_options, "proto_version": OLD + NEW - given_options["proto_version"]})
 
     check()
 
 
 if __name__ == "__main__":
     new, new_hex, old, old_hex = sys.argv[1:]
-    assert both_ways(eval(new), NEW) == bytes.fromhex(new_hex)
-    assert both_ways(eval(old), OLD) == bytes.fromhex(old_hex)
-    assert refused(eval(new), OLD)
+    assert both_ways(eval(new), proto_version=NEW) == bytes.fromhex(new_hex)
+    assert both_ways(eval(old), proto_version=OLD) == bytes.fromhex(old_hex)
+    assert refused(eval(new), proto_version=OLD)
     assert repr(eval(pretty(eval(new)), vars(pgo))) == repr(eval(new))
     for cls in messages.BY_TAG.values():
         if any(issubclass(cls, each) for each in (pgo.Insert, pgo.Update, pgo.Delete, pgo.Truncate, pgo.Relation)):
             for each in GIVEN:
-                check_strategies(cls, *each)
+                check_strategies(cls, **each)
     items = [cls for cls in vars(messages).values() if isinstance(cls, type) and issubclass(cls, Extended)]
     print(*sorted({cls.__name__ for cls in items} - {"Extended"}))
