@@ -1,11 +1,14 @@
 """The codecs in other languages read and build what the golden vectors say, and refuse what and where Python does."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pgoutput_construct import __version__
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.connection_engine import parse_connection
 from pgoutput_construct.wire.engine import parse, parse_frame
@@ -13,6 +16,7 @@ from tests.codecs.golden import golden_vectors, misread, settings_of
 from tools.codecs import CODECS, Codec, answers, built, message_line, missing_tools, run_tool
 from tools.fuzz import other_languages
 from tools.language import SPEC
+from tools.npm import TYPESCRIPT
 
 
 @pytest.fixture(scope="module", params=[*CODECS])
@@ -69,6 +73,41 @@ def test_options(program: list[str]) -> None:
     wrong = {"streaming": "maybe", "proto_version": "four", "publication_names": "p"}
     found = answers(program, (message_line({name: value}, "") for name, value in wrong.items()))
     assert [(each["refuse"], each["path"]) for each in found] == [("value", name) for name in wrong]
+
+
+WRONG_LINES = {
+    "message 4g": "not a number of hexadecimal digits for whole bytes: 4g",
+    "frame 123": "not a number of hexadecimal digits for whole bytes: 123",
+    "message in_stream=maybe 49": "not a setting: in_stream=maybe",
+    "connection server somewhere 5a": "not a state: somewhere",
+    "connection nobody idle 5a": "not a sender: nobody",
+    "connection server 5a": "not a line: connection server 5a",
+    "frame 1 2a": "not a line: frame 1 2a",
+    "message": "not a line: message",
+    "": "not a line: ",
+}
+"""Lines that a program cannot read, and what it answers."""
+
+
+def test_wrong_lines(program: list[str]) -> None:
+    """They are answered with what is wrong, not as if they were others."""
+    assert [*answers(program, WRONG_LINES)] == [{"error": error} for error in WRONG_LINES.values()]
+
+
+def test_no_std() -> None:
+    """The crate uses core and alloc alone; it has no target without std to be compiled for here."""
+    sources = {path: path.read_text("utf-8") for path in (SPEC / "rust" / "src").iterdir()}
+    assert "#![no_std]" in sources[SPEC / "rust" / "src" / "lib.rs"]
+    assert [path.name for path, text in sources.items() if re.search(r"\bstd::|extern crate std", text)] == []
+
+
+def test_versions() -> None:
+    """Those of the crate and the package are the project's; the compiler of TypeScript is the one that tests use."""
+    package = json.loads((SPEC / "typescript" / "package.json").read_text("utf-8"))
+    assert package["version"] == __version__
+    assert package["devDependencies"] == {TYPESCRIPT.package: TYPESCRIPT.version}
+    for name in ("Cargo.toml", "Cargo.lock"):
+        assert f'\nversion = "{__version__}"\n' in (SPEC / "rust" / name).read_text("utf-8")
 
 
 @pytest.mark.long

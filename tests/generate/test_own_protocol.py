@@ -327,7 +327,10 @@ BROKEN = {
         PLAIN.replace("{field: Byte2, name: room}", "{field: Byte2, name: xid}, {field: Byte2, name: x_id}"),
         "own.yaml:8: the field x_id would be called XID in Go, as the field xid is",
     ),
-    "a parameter in Go": (STATES.replace("Begin Batch", "In Batch"), "own.yaml:8: the type InBatch would be called InBatch in Go, as the parameter"),
+    "a parameter in Go": (
+        STATES.replace("Begin Batch", "In Batch"),
+        "own.yaml:8: the type InBatch would be called InBatch in Go, as the parameter",
+    ),
     "a state in Go": (CONNECTION.replace("Hello", "State Talking"), "own.yaml:6: the type StateTalking would be"),
     "no YAML": ("a: [", "own.yaml:"),
     "a list": ("- a\n", "own.yaml:1"),
