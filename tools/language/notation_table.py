@@ -57,7 +57,10 @@ def _problems(kind: Type) -> Iterator[Words]:
 
 def _problems_of_text(kind: Type) -> Iterator[Words]:
     if kind.construct not in TEXTS:
-        yield f"{kind.construct} reads a number, and {kind.python} is not a number", f"Write construct: one of {[*TEXTS]}."
+        yield (
+            f"{kind.construct} reads a number, and {kind.python} is not a number",
+            f"Write construct: one of {[*TEXTS]}.",
+        )
     elif (kind.python, kind.arrow) != TEXTS[kind.construct]:
         python, arrow = TEXTS[kind.construct]
         problem = f"{kind.construct} reads {python} and Arrow's {arrow}, not {kind.python} and {kind.arrow}"

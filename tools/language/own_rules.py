@@ -70,7 +70,9 @@ def _foreign(source: Source) -> Iterator[SpecError]:
         about = _ANYWHERE.get(str(key)) or (_AT_THE_TOP.get(str(key)) if not place else None)
         if about:
             what, _, remedy = about.partition(". ")
-            yield source.error((*place, key), f"{key!r} is about {what}, which another protocol does not have", f"{remedy}.")
+            yield source.error(
+                (*place, key), f"{key!r} is about {what}, which another protocol does not have", f"{remedy}."
+            )
 
 
 def _keys(data: Any, place: Place) -> Iterator[tuple[Place, Any]]:
