@@ -101,7 +101,7 @@ def _compare(
     report.accepted += sum("message" in each for each in wanted)
     for name, program in programs.items():
         for line, found, decided in zip(lines, answers(program, lines), wanted, strict=True):
-            compared = {name: found[name] for name in decided} if "refuse" in found and "path" in decided else found
+            compared = {key: found[key] for key in decided} if "refuse" in found and "path" in decided else found
             if json.dumps(compared, sort_keys=True) != json.dumps(decided, sort_keys=True):
                 report.problems.append(f"{name}: {line}: {found}, Python {decided}")
 
