@@ -177,8 +177,8 @@ def _check(subject: "_Subject", layers: Sequence[_Layer]) -> None:
             layer.parse(layer.trace.data)
         except DecodeError as refused:
             fault = layer.trace.fault
-            # The trace knows the field where bytes end that could begin several messages.
-            error = fault.error if fault is not None and not refused.path else refused
+            # The trace knows the field where bytes end that could begin several messages of a connection.
+            error = fault.error if fault is not None and fault.error.offset and not refused.path else refused
             location = f"{subject.location}: " if subject.location else ""
             inside = f" (at byte {layer.base + (error.offset or 0)} of the whole message)" if layer.base else ""
             raise PgoutputError(f"{location}{error}{inside} (read with {layer.read_with})") from refused
