@@ -18,6 +18,8 @@ from tools.fuzz import other_languages
 from tools.language import SPEC
 from tools.npm import TYPESCRIPT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", params=[*CODECS])
 def codec(request: pytest.FixtureRequest) -> Codec:
