@@ -28,9 +28,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
-    """Chromium, without a window."""
+    """Chromium, without a window.
+
+    It ends with the module: until then Playwright has an event loop in this thread, and a test of another
+    module that calls asyncio.run() fails.
+    """
     api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install playwright")
     path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
