@@ -51,20 +51,20 @@ FIELDS: Final[Mapping[str, Described]] = {
     ),
     "AuthenticationKerberosV5.tag": Described("Byte1('R')", "Marks an authentication message."),
     "AuthenticationKerberosV5.length": Described("Int32", "Length of the message, itself included."),
-    "AuthenticationKerberosV5.request": Described("Int32(2)", "Kerberos V5 authentication is asked for."),
+    "AuthenticationKerberosV5.request": Described("Int32(2)", "Kerberos V5 authentication is requested."),
     "AuthenticationCleartextPassword": Described("AuthenticationCleartextPassword", "Asks for a password as it is."),
     "AuthenticationCleartextPassword.tag": Described("Byte1('R')", "Marks an authentication message."),
     "AuthenticationCleartextPassword.length": Described("Int32", "Length of the message, itself included."),
-    "AuthenticationCleartextPassword.request": Described("Int32(3)", "A password in clear text is asked for."),
+    "AuthenticationCleartextPassword.request": Described("Int32(3)", "A password in clear text is requested."),
     "AuthenticationMD5Password": Described("AuthenticationMD5Password", "Asks for a password that is hashed with MD5."),
     "AuthenticationMD5Password.tag": Described("Byte1('R')", "Marks an authentication message."),
     "AuthenticationMD5Password.length": Described("Int32", "Length of the message, itself included."),
-    "AuthenticationMD5Password.request": Described("Int32(5)", "A password hashed with MD5 is asked for."),
+    "AuthenticationMD5Password.request": Described("Int32(5)", "A password hashed with MD5 is requested."),
     "AuthenticationMD5Password.salt": Described("Byte4", "Bytes to hash with the MD5 of password and user name."),
     "AuthenticationGSS": Described("AuthenticationGSS", "Asks for GSSAPI authentication."),
     "AuthenticationGSS.tag": Described("Byte1('R')", "Marks an authentication message."),
     "AuthenticationGSS.length": Described("Int32", "Length of the message, itself included."),
-    "AuthenticationGSS.request": Described("Int32(7)", "GSSAPI authentication is asked for."),
+    "AuthenticationGSS.request": Described("Int32(7)", "GSSAPI authentication is requested."),
     "AuthenticationGSSContinue": Described(
         "AuthenticationGSSContinue", "Data of GSSAPI or SSPI; the client answers unless its context is complete."
     ),
@@ -75,11 +75,11 @@ FIELDS: Final[Mapping[str, Described]] = {
     "AuthenticationSSPI": Described("AuthenticationSSPI", "Asks for SSPI authentication."),
     "AuthenticationSSPI.tag": Described("Byte1('R')", "Marks an authentication message."),
     "AuthenticationSSPI.length": Described("Int32", "Length of the message, itself included."),
-    "AuthenticationSSPI.request": Described("Int32(9)", "SSPI authentication is asked for."),
+    "AuthenticationSSPI.request": Described("Int32(9)", "SSPI authentication is requested."),
     "AuthenticationSASL": Described("AuthenticationSASL", "Asks for SASL authentication."),
     "AuthenticationSASL.tag": Described("Byte1('R')", "Marks an authentication message."),
     "AuthenticationSASL.length": Described("Int32", "Length of the message, itself included."),
-    "AuthenticationSASL.request": Described("Int32(10)", "SASL authentication is asked for."),
+    "AuthenticationSASL.request": Described("Int32(10)", "SASL authentication is requested."),
     "AuthenticationSASL.mechanisms": Described(
         "repeat_1", "Mechanisms that the server has, in the order of its preference."
     ),
@@ -95,7 +95,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "AuthenticationSASLFinal.length": Described("Int32", "Length of the message, itself included."),
     "AuthenticationSASLFinal.request": Described("Int32(12)", "The SASL exchange has ended."),
     "AuthenticationSASLFinal.data": Described("Byten", "The mechanism's final data."),
-    "PasswordMessage": Described("PasswordMessage", "The password that was asked for."),
+    "PasswordMessage": Described("PasswordMessage", "The requested password."),
     "PasswordMessage.tag": Described("Byte1('p')", "Marks an answer to an authentication message."),
     "PasswordMessage.length": Described("Int32", "Length of the message, itself included."),
     "PasswordMessage.password": Described("String", "The password."),
@@ -114,7 +114,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "SASLResponse.length": Described("Int32", "Length of the message, itself included."),
     "SASLResponse.data": Described("Byten", "Content of the answer, as the mechanism has it."),
     "NegotiateProtocolVersion": Described(
-        "NegotiateProtocolVersion", "The server does not know the minor version or some options that were asked for."
+        "NegotiateProtocolVersion", "The server does not know the minor version or some of the requested options."
     ),
     "NegotiateProtocolVersion.tag": Described("Byte1('v')", "Marks a negotiation of versions."),
     "NegotiateProtocolVersion.length": Described("Int32", "Length of the message, itself included."),
@@ -349,7 +349,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "NoData.tag": Described("Byte1('n')", "Marks the absence of rows."),
     "NoData.length": Described("Int32", "Length of the message, itself included."),
     "PortalSuspended": Described(
-        "PortalSuspended", "An Execute has returned as many rows as it asked for; the portal may have more."
+        "PortalSuspended", "An Execute has returned as many rows as it requested; the portal may have more."
     ),
     "PortalSuspended.tag": Described("Byte1('s')", "Marks a suspended portal."),
     "PortalSuspended.length": Described("Int32", "Length of the message, itself included."),
@@ -369,7 +369,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "FunctionCallResponse.tag": Described("Byte1('V')", "Marks the result of a function."),
     "FunctionCallResponse.length": Described("Int32", "Length of the message, itself included."),
     "FunctionCallResponse.result_length": Described("Int32", "Length of the result in bytes; -1 for NULL."),
-    "FunctionCallResponse.result": Described("Byten", "The result in the format that was asked for."),
+    "FunctionCallResponse.result": Described("Byten", "The result in the requested format."),
     "Terminate": Described("Terminate", "The client ends the connection."),
     "Terminate.tag": Described("Byte1('X')", "Marks the end of a connection."),
     "Terminate.length": Described("Int32", "Length of the message, itself included."),

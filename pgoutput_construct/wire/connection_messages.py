@@ -385,7 +385,7 @@ class AuthenticationSASLFinal:
 
 @dataclass(frozen=True, slots=True)
 class PasswordMessage:
-    """The password that was asked for.
+    """The requested password.
 
     Source: protocol-message-formats, PasswordMessage.
     PostgreSQL 10 and newer, sent by the client.
@@ -459,7 +459,7 @@ class SASLResponse:
 
 @dataclass(frozen=True, slots=True)
 class NegotiateProtocolVersion:
-    """The server does not know the minor version or some options that were asked for.
+    """The server does not know the minor version or some of the requested options.
 
     Source: protocol-message-formats, NegotiateProtocolVersion.
     PostgreSQL 10 and newer, sent by the server.
@@ -1006,7 +1006,7 @@ class NoData:
 
 @dataclass(frozen=True, slots=True)
 class PortalSuspended:
-    """An Execute has returned as many rows as it asked for; the portal may have more.
+    """An Execute has returned as many rows as it requested; the portal may have more.
 
     Source: protocol-message-formats, PortalSuspended.
     PostgreSQL 10 and newer, sent by the server.
@@ -1049,7 +1049,7 @@ class FunctionCallResponse:
     PostgreSQL 10 and newer, sent by the server.
 
     Attributes:
-        result: The result in the format that was asked for.
+        result: The result in the requested format.
     """
 
     TAG = b"V"

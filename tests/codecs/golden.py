@@ -1,4 +1,4 @@
-"""Golden vectors, as the programs of the codecs in other languages are asked for them."""
+"""Golden vectors, as the programs of the codecs in other languages receive them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -56,7 +56,7 @@ def test_paths(program: list[str]) -> None:
 
 
 def _place(vector: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    """Return the path and the offset of Python's error; None where there is none."""
+    """Return the path and the offset of Python's error; None if it has none."""
     data = bytes.fromhex(vector["hex"])
     try:
         if "sender" in vector:

@@ -50,7 +50,7 @@ def write_log(name: str, payloads: list[bytes]) -> ChangeLog:
 
 
 def problem_of(call: Callable[..., Any], *arguments: Any, **options: Any) -> str:
-    """Return the text of one of our errors; empty if there is none."""
+    """Return the text of one of our errors; empty if it has none."""
     try:
         call(*arguments, **options)
     except pgo.PgoutputError as error:

@@ -230,7 +230,7 @@ def test_the_file_is_of_today() -> None:
     ],
 )
 def test_command(arguments: list[str], status: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """It prints what was asked for, or what is wrong with that."""
+    """It prints what was requested, or what is wrong with the request."""
     assert main(arguments) == status
     assert capsys.readouterr() == ((f"{says}\n", "") if status == 0 else ("", f"{says}\n"))
 

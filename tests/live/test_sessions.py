@@ -247,7 +247,7 @@ def test_notifications(server: EmbeddedServer) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_logins(method: str, server: EmbeddedServer) -> None:
-    """A client is asked for its password by each method."""
+    """A server requests the password by each method."""
     found = spoken(server, lambda connection: None, user=f"by {method}", password="secret")
     assert SAID[method] <= {*map(type, found)}
 

@@ -268,7 +268,7 @@ def test_a_slot_in_use(publisher: testing.TestPublisher) -> None:
 
 @pytest.mark.parametrize("method", ["password", "scram-sha-256"])
 def test_passwords(method: Any) -> None:
-    """The right user with the right password is let in, by psycopg too; whoever has another is told that it failed."""
+    """The right user with the right password is let in, by psycopg too; whoever has another gets an error."""
     with testing.publisher(method=method, user="me", password="geheim ü") as publisher:
         assert served(publisher, password="geheim ü")
         for user, password in (("me", "wrong"), ("me", ""), ("you", "geheim ü")):

@@ -104,7 +104,7 @@ CASES = {
         ),
     ),
     "a choice without versions": Case(
-        "Kind asked for the protocol version where there is none",
+        "Kind read the protocol version where a specification has none",
         _first(_CHOICE.format(name="one", tag="Byte1('a')")),
     ),
     "a number after a choice": Case(

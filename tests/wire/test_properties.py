@@ -82,7 +82,7 @@ def test_message_under_other_options_builds_or_is_refused(
         return
     if parse_options(**options._asdict()).refusal(
         type(pair[1])
-    ):  # who builds decides what comes; who parses has asked for it
+    ):  # who builds decides what comes; who parses has requested it
         with pytest.raises(pgo.DecodeError, match=r"is sent only if|belongs to protocol version"):
             pgo.parse(data, **options._asdict())
         return

@@ -83,7 +83,7 @@ def run(count: int, seed: int, directory: Path) -> LanguageReport:
 
 
 def _subjects() -> Iterator[tuple[Pool, Callable[[str], str], Callable[[bytes], Any]]]:
-    """Yield what is mutated, how programs are asked for it, and what reads it: messages by options, frames, states."""
+    """Yield what is mutated, how programs receive it, and what reads it: messages by options, frames, states."""
     messages = pool([each.payload for each in payloads()])
     for options in combinations():
         given = options._asdict()

@@ -1,7 +1,7 @@
 """The programs of the codecs in Rust, Go and TypeScript that answer lines of bytes with JSON.
 
 ``check/`` has a program in each language, and what it does with lines for a specification with options, one without
-(``plain``), and that of a connection: the line itself, how it is told from others, and the function that reads it.
+(``plain``), and that of a connection: the line itself, how it is distinguished, and the function that reads it.
 """
 
 from collections.abc import Sequence

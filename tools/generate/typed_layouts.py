@@ -385,7 +385,7 @@ def version_condition(alternative: Alternative) -> Term | None:
 
 
 def asked_option(spec: Spec, message: Message) -> Option | None:
-    """Return the option without which parse refuses a message; None if there is none."""
+    """Return the option without which parse refuses a message; None if it needs none."""
     if not message.option or message.unasked:
         return None
     return next(option for option in spec.options if option.name == message.option)

@@ -59,7 +59,7 @@ class Message(Structure):
 
     @cached_property
     def code_bytes(self) -> bytes:
-        """That constant on the wire; empty if there is none."""
+        """That constant on the wire; empty if it has none."""
         return (self.code.constant_bytes or b"") if self.code else b""
 
     @property

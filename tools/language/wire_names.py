@@ -92,7 +92,7 @@ def renamed(spec: Spec) -> dict[str, str]:
 
 
 def in_role(spec: Spec, name: str) -> Message:
-    """Return the message that a class is for, whatever it is called; raise SpecError if there is none."""
+    """Return the message that a class is for, whatever it is called; raise SpecError if it is for none."""
     found = next((each for each in spec.messages if each.class_name == name), None) or _in_role(spec, name)
     if found is None:
         raise SpecError(f"{spec.protocol} has no message for the class {name}, which the package uses: add one")

@@ -597,7 +597,7 @@ func (m *AuthenticationSASLFinal) json(j *wire.JSON, layout *Layout) {
 	j.End()
 }
 
-// PasswordMessage: The password that was asked for.
+// PasswordMessage: The requested password.
 //
 // PostgreSQL 10 and newer, sent by the client.
 type PasswordMessage struct {
@@ -722,8 +722,8 @@ func (m *SASLResponse) json(j *wire.JSON, layout *Layout) {
 	j.End()
 }
 
-// NegotiateProtocolVersion: The server does not know the minor version or some options that were
-// asked for.
+// NegotiateProtocolVersion: The server does not know the minor version or some of the requested
+// options.
 //
 // PostgreSQL 10 and newer, sent by the server.
 type NegotiateProtocolVersion struct {
@@ -2059,7 +2059,7 @@ func (m *NoData) json(j *wire.JSON, layout *Layout) {
 	j.End()
 }
 
-// PortalSuspended: An Execute has returned as many rows as it asked for; the portal may have more.
+// PortalSuspended: An Execute has returned as many rows as it requested; the portal may have more.
 //
 // PostgreSQL 10 and newer, sent by the server.
 type PortalSuspended struct{}
@@ -2196,7 +2196,7 @@ func writeFunctionCallArguments(value wire.Optional[[]byte], w *wire.Writer) {
 //
 // PostgreSQL 10 and newer, sent by the server.
 type FunctionCallResponse struct {
-	// The result in the format that was asked for.
+	// The result in the requested format.
 	Result wire.Optional[[]byte]
 }
 
@@ -2902,16 +2902,16 @@ type State int
 // StateStartup: The client has connected.
 const StateStartup State = 0
 
-// StateEncryption: The client has asked for encryption.
+// StateEncryption: The client has requested encryption.
 const StateEncryption State = 1
 
 // StateAuthentication: The server authenticates the client.
 const StateAuthentication State = 2
 
-// StatePassword: The server has asked for a password.
+// StatePassword: The server has requested a password.
 const StatePassword State = 3
 
-// StateGss: The server has asked for GSSAPI or SSPI data, or has sent its last.
+// StateGss: The server has requested GSSAPI or SSPI data, or has sent its last.
 const StateGss State = 4
 
 // StateSasl: The server has named SASL mechanisms.

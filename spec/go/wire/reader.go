@@ -19,7 +19,7 @@ func NewReader(data []byte) *Reader {
 	return &Reader{data: data}
 }
 
-// First returns the first byte, 0 if there is none.
+// First returns the first byte, 0 if no bytes remain.
 func (r *Reader) First() byte {
 	if len(r.data) == 0 {
 		return 0

@@ -679,7 +679,7 @@ impl rt::ToJson<Layout> for AuthenticationSASLFinal<'_> {
     }
 }
 
-/// The password that was asked for.
+/// The requested password.
 ///
 /// PostgreSQL 10 and newer, sent by the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -822,7 +822,7 @@ impl rt::ToJson<Layout> for SASLResponse<'_> {
     }
 }
 
-/// The server does not know the minor version or some options that were asked for.
+/// The server does not know the minor version or some of the requested options.
 ///
 /// PostgreSQL 10 and newer, sent by the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -2156,7 +2156,7 @@ impl rt::ToJson<Layout> for NoData {
     }
 }
 
-/// An Execute has returned as many rows as it asked for; the portal may have more.
+/// An Execute has returned as many rows as it requested; the portal may have more.
 ///
 /// PostgreSQL 10 and newer, sent by the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -2277,7 +2277,7 @@ fn write_function_call_arguments(value: &Option<&'_ [u8]>, w: &mut rt::Writer) -
 /// PostgreSQL 10 and newer, sent by the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionCallResponse<'a> {
-    /// The result in the format that was asked for.
+    /// The result in the requested format.
     pub result: Option<&'a [u8]>,
 }
 
@@ -2373,7 +2373,7 @@ pub enum ConnectionMessage<'a> {
     AuthenticationSASLContinue(AuthenticationSASLContinue<'a>),
     /// The last word of the SASL mechanism.
     AuthenticationSASLFinal(AuthenticationSASLFinal<'a>),
-    /// The password that was asked for.
+    /// The requested password.
     PasswordMessage(PasswordMessage<'a>),
     /// Data of GSSAPI or SSPI for the server.
     GSSResponse(GSSResponse<'a>),
@@ -2381,7 +2381,7 @@ pub enum ConnectionMessage<'a> {
     SASLInitialResponse(SASLInitialResponse<'a>),
     /// Answers a challenge of the SASL mechanism.
     SASLResponse(SASLResponse<'a>),
-    /// The server does not know the minor version or some options that were asked for.
+    /// The server does not know the minor version or some of the requested options.
     NegotiateProtocolVersion(NegotiateProtocolVersion<'a>),
     /// Tells a setting of the session.
     ParameterStatus(ParameterStatus<'a>),
@@ -2443,7 +2443,7 @@ pub enum ConnectionMessage<'a> {
     ParameterDescription(ParameterDescription),
     /// The statement or the portal returns no rows.
     NoData(NoData),
-    /// An Execute has returned as many rows as it asked for; the portal may have more.
+    /// An Execute has returned as many rows as it requested; the portal may have more.
     PortalSuspended(PortalSuspended),
     /// Calls a function by its OID.
     FunctionCall(FunctionCall<'a>),
@@ -2809,13 +2809,13 @@ pub enum State {
     /// The client has connected.
     #[default]
     Startup,
-    /// The client has asked for encryption.
+    /// The client has requested encryption.
     Encryption,
     /// The server authenticates the client.
     Authentication,
-    /// The server has asked for a password.
+    /// The server has requested a password.
     Password,
-    /// The server has asked for GSSAPI or SSPI data, or has sent its last.
+    /// The server has requested GSSAPI or SSPI data, or has sent its last.
     Gss,
     /// The server has named SASL mechanisms.
     Sasl,

@@ -624,7 +624,7 @@ function jsonAuthenticationSASLFinal(m: AuthenticationSASLFinal, layout: Layout)
 }
 
 /**
- * The password that was asked for.
+ * The requested password.
  *
  * PostgreSQL 10 and newer, sent by the client.
  */
@@ -759,7 +759,7 @@ function jsonSASLResponse(m: SASLResponse, layout: Layout): wire.Json {
 }
 
 /**
- * The server does not know the minor version or some options that were asked for.
+ * The server does not know the minor version or some of the requested options.
  *
  * PostgreSQL 10 and newer, sent by the server.
  */
@@ -1936,7 +1936,7 @@ function jsonNoData(_m: NoData, layout: Layout): wire.Json {
 }
 
 /**
- * An Execute has returned as many rows as it asked for; the portal may have more.
+ * An Execute has returned as many rows as it requested; the portal may have more.
  *
  * PostgreSQL 10 and newer, sent by the server.
  */
@@ -2038,7 +2038,7 @@ function writeFunctionCallArguments(w: wire.Writer, m: Uint8Array | null): void 
  */
 export interface FunctionCallResponse {
   message: "FunctionCallResponse";
-  /** The result in the format that was asked for. */
+  /** The result in the requested format. */
   result: Uint8Array | null;
 }
 

@@ -19,7 +19,7 @@ export class Reader {
     this.view = new DataView(data.buffer, data.byteOffset, data.length);
   }
 
-  /** Return the first byte, -1 if there is none. */
+  /** Return the first byte, -1 if no bytes remain. */
   first(): number {
     return this.data[0] ?? -1;
   }

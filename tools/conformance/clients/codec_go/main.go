@@ -99,7 +99,7 @@ func main() {
 	}
 }
 
-// start returns the command; what is not asked for is left out, since older servers do not know all options.
+// start returns the command; what is not requested is left out, since older servers do not know all options.
 func start(arguments []string) string {
 	slot, publication, version := arguments[0], arguments[1], arguments[2]
 	names := "\"" + strings.ReplaceAll(publication, "\"", "\"\"") + "\""
@@ -192,7 +192,7 @@ func (s *stream) frame(data []byte) error {
 	return nil
 }
 
-// store has a transaction written; while that has to wait, the server is told that this client lives.
+// store has a transaction written; while that has to wait, the server receives a status, as a sign of life.
 func (s *stream) store(task *stored) error {
 	s.writer.open.Add(1)
 	for {

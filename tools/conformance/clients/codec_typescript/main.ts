@@ -150,7 +150,7 @@ class Stream {
   }
 }
 
-/** Return the command; what is not asked for is left out, since older servers do not know all options. */
+/** Return the command; what is not requested is left out, since older servers do not know all options. */
 function startCommand(slot: string, publication: string, version: string, asked: string[]): string {
   const names = ["streaming", "binary", "messages", "two_phase", "origin"];
   const defaults = ["off", "false", "false", "false", "any"];

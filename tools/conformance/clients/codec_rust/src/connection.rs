@@ -134,7 +134,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Log in with SCRAM-SHA-256, after the server has asked for that.
+    /// Log in with SCRAM-SHA-256, after the server has requested it.
     async fn scram(&mut self, server: &Server) -> Result<(), Failure> {
         let client = ScramClient::new(&server.user);
         let first = client.client_first.as_bytes();

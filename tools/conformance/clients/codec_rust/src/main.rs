@@ -104,7 +104,7 @@ impl Stream<'_> {
         Ok(())
     }
 
-    /// Have a transaction written; while that has to wait, the server is told that this client lives.
+    /// Have a transaction written; while that has to wait, the server receives a status, as a sign of life.
     async fn store(&mut self, mut task: Stored) -> Result<(), Failure> {
         self.progress.waiting.fetch_add(1, SeqCst);
         loop {
@@ -151,7 +151,7 @@ impl Stream<'_> {
     }
 }
 
-/// Return the command; what is not asked for is left out, since older servers do not know all options.
+/// Return the command; what is not requested is left out, since older servers do not know all options.
 fn start_command(slot: &str, publication: &str, version: &str, asked: &[String]) -> String {
     let known = [
         ("streaming", "off"),
