@@ -1628,14 +1628,18 @@ local MICROSECONDS = Int64(1000000)
 local EPOCH = Int64(946684800) -- 2000-01-01 in Unix time
 
 -- Microseconds since 2000, which can be negative.
-function READ.time(cursor, element, path, _, tree)
+function READ.time(cursor, element, path, label, tree)
   local range = cursor:take(element.size, path)
   local time = range:int64()
   local seconds, rest = time / MICROSECONDS, time % MICROSECONDS
   if rest < Int64(0) then
     seconds, rest = seconds - Int64(1), rest + MICROSECONDS
   end
-  return add(tree, element.field, range, NSTime.new((seconds + EPOCH):tonumber(), rest:tonumber() * 1000))
+  local item = add(tree, element.field, range, NSTime.new((seconds + EPOCH):tonumber(), rest:tonumber() * 1000))
+  if item and label ~= element.name then
+    item:set_text(label .. item.text:sub(#element.name + 1))
+  end
+  return item
 end
 
 function READ.string(cursor, element, path, label, tree)
@@ -1692,7 +1696,7 @@ end
 
 READ["repeat"] = function(cursor, element, path, _, tree)
   local relation = element.name == "columns" and cursor.relation
-  local i, count = 0, element.count and cursor.sizes[element.count]
+  local i, count = 0, element.times or element.count and cursor.sizes[element.count]
   while count and i < count or not count and cursor:left() > 0 do
     local column = relation and relation.columns[i + 1]
     local label = string.format("%s[%d]%s", element.name, i, column and " (" .. column .. ")" or "")

@@ -57,9 +57,14 @@ def blobs() -> SearchStrategy[bytes]:
     return st.binary(max_size=48)
 
 
-def several(items: SearchStrategy[T], least: int = 0) -> SearchStrategy[tuple[T, ...]]:
+def several(items: SearchStrategy[T], least: int = 0, most: int = 4) -> SearchStrategy[tuple[T, ...]]:
     """Return the items of a repeat; always none if the options permit no item."""
-    return st.just(()) if items.is_empty else st.lists(items, min_size=least, max_size=4).map(tuple)
+    return st.just(()) if items.is_empty else st.lists(items, min_size=least, max_size=most).map(tuple)
+
+
+def exactly(items: SearchStrategy[T], number: int) -> SearchStrategy[tuple[T, ...]]:
+    """Return the items of a repeat with a given number of them; nothing if the options permit no item."""
+    return st.nothing() if items.is_empty and number else several(items, number, number)
 
 
 def branches(cases: Mapping[str, SearchStrategy[Any]], optional: bool = False) -> SearchStrategy[Branch]:
@@ -96,7 +101,7 @@ def any_of(cls: type, definition: Struct, parameters: Mapping[str, Any], complet
 def _fields(struct: Any, context: Mapping[str, Any]) -> dict[str, Any]:
     """Return the strategies of an object's fields, without constants, counts and lengths.
 
-    The strategy of a field whose presence depends on a bit is an After of the earlier fields.
+    The strategy of a field that depends on earlier ones is an After: its presence on a bit, its length on a list.
     """
     found: dict[str, Any] = {}
     kind: Any = None
@@ -110,7 +115,7 @@ def _fields(struct: Any, context: Mapping[str, Any]) -> dict[str, Any]:
             holding = {tag: cases[tag] for tag in cases if content.cases.get(tag, Absent) is not Absent}
             found[each.name] = branches(holding if context["complete"] and holding else cases, optional)
         elif each.name and not all(isinstance(leaf, Constant | SizeOf | Length | Closed) for leaf in _leaves(each)):
-            found[each.name] = _after(each, context) if _is_by_bit(each) else _strategy(each, context)
+            found[each.name] = _after(each, context) if _depends(each) else _strategy(each, context)
     return found
 
 
@@ -130,8 +135,8 @@ def _leaves(construct: Any) -> Iterator[Construct]:
             yield construct
 
 
-def _is_by_bit(construct: Any) -> bool:
-    """Return whether the presence of a field depends on a bit of an earlier one."""
+def _depends(construct: Any) -> bool:
+    """Return whether a field depends on an earlier one: its presence on a bit, or its length on a list."""
     parts: tuple[Any, ...] = ()
     match construct:
         case Renamed(subcon=inner) | Default(subcon=inner) | UniExpr(operand=inner):
@@ -140,7 +145,8 @@ def _is_by_bit(construct: Any) -> bool:
             parts = (condition, one, other)
         case BinExpr(lhs=one, rhs=other):
             parts = (one, other)
-    return isinstance(construct, HasBit) or any(map(_is_by_bit, parts))
+    is_alike = isinstance(construct, Counted) and construct.alike is not None
+    return is_alike or isinstance(construct, HasBit) or any(map(_depends, parts))
 
 
 def _content(construct: Any, context: Mapping[str, Any] | None = None) -> Construct:
@@ -169,10 +175,8 @@ def _strategy(construct: Any, context: Mapping[str, Any]) -> Strategy:
 
 def _held(content: Construct, context: Mapping[str, Any]) -> Strategy:
     match content:
-        case Counted(subcon=item) | Terminated(subcon=item) | ToEnd(subcon=item):
-            items = _strategy(item, context)
-            ended = isinstance(content, Terminated)
-            return several(items.filter(_begins_above_zero) if ended else items, least=int(context["complete"]))
+        case Counted() | Terminated() | ToEnd():
+            return _items(content, context)
         case Extending(condition=extended, principal=principal) if not extended(context):
             alone: Strategy = _fields(content.subcon, context)[principal]
             return alone
@@ -185,6 +189,16 @@ def _held(content: Construct, context: Mapping[str, Any]) -> Strategy:
             contents = _cases(kind, cases, context)
             return st.one_of([_value(values[tag], tag in cases, contents[tag]) for tag in contents])
     return _primitive(content)
+
+
+def _items(repeat: Counted | Terminated | ToEnd, context: Mapping[str, Any]) -> Strategy:
+    items, number = _strategy(repeat.subcon, context), None
+    if isinstance(repeat, Counted):
+        number = len(context[repeat.alike]) if repeat.alike else repeat.count
+    if isinstance(number, int):
+        return exactly(items, number)
+    ended = isinstance(repeat, Terminated)
+    return several(items.filter(_begins_above_zero) if ended else items, least=int(context["complete"]))
 
 
 def _value(value: Any, has_content: bool, content: Strategy) -> Strategy:

@@ -82,18 +82,36 @@ class SizeOf(Subconstruct):
 
 
 class Counted(Array):
-    """A repeat with a count; the path of an item has its index: ``columns[3]``."""
+    """A repeat with a count; the path of an item has its index: ``columns[3]``.
+
+    The count is that of a field, or always the same. If an earlier list has the same one, that is ``alike``: a build
+    compares their lengths.
+    """
+
+    def __init__(self, count: Reference | int, subcon: Construct, alike: str | None = None) -> None:
+        super().__init__(count, subcon)
+        self.alike = alike
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> tuple[Any, ...]:
-        count = self.count(context)
+        count = self.count if isinstance(self.count, int) else self.count(context)
         return tuple(self.subcon._parsereport(stream, context, f"{path} -> [{i}]") for i in range(count))
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
-        if not isinstance(obj, tuple | list):
-            raise FieldError(f"must be a tuple, not {shown(obj)}", path, stream.tell())
-        for i, item in enumerate(obj):
+        checked = checked_items(obj, stream, path)
+        expected = len(context[self.alike]) if self.alike else self.count
+        if isinstance(expected, int) and len(checked) != expected:
+            words = f"as many items as {self.alike}, {expected}" if self.alike else f"{expected} items"
+            raise FieldError(f"must have {words}, not {len(checked)}", path, stream.tell())
+        for i, item in enumerate(checked):
             self.subcon._build(item, stream, context, f"{path} -> [{i}]")
         return obj
+
+
+def checked_items(obj: Any, stream: IO[bytes], path: str) -> tuple[Any, ...] | list[Any]:
+    """Return the items of a repeat; raise FieldError for what is no tuple or list."""
+    if not isinstance(obj, tuple | list):
+        raise FieldError(f"must be a tuple, not {shown(obj)}", path, stream.tell())
+    return obj
 
 
 class Terminated(Subconstruct):
@@ -109,9 +127,7 @@ class Terminated(Subconstruct):
         return tuple(items)
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
-        if not isinstance(obj, tuple | list):
-            raise FieldError(f"must be a tuple, not {shown(obj)}", path, stream.tell())
-        for i, item in enumerate(obj):
+        for i, item in enumerate(checked_items(obj, stream, path)):
             start = stream.tell()
             self.subcon._build(item, stream, context, f"{path} -> [{i}]")
             stream.seek(start)
@@ -132,7 +148,10 @@ class ToEnd(Subconstruct):
             items.append(self.subcon._parsereport(stream, context, f"{path} -> [{len(items)}]"))
         return tuple(items)
 
-    _build = Counted._build
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        for i, item in enumerate(checked_items(obj, stream, path)):
+            self.subcon._build(item, stream, context, f"{path} -> [{i}]")
+        return obj
 
 
 class Kind(Letter):

@@ -48,6 +48,19 @@ BROKEN = {
         "length: length}, {field: Byten, name: more, length: length}]",
         "measures two",
     ),
+    "a count of a list and of bytes": (
+        "{field: Row, name: row}\n  - name: Second",
+        "{field: Row, name: row}\n      - {type: body, fields: [{field: Byten, name: more, length: row_count}]}\n"
+        "  - name: Second",
+        "measures two",
+    ),
+    "a number of items that is none": ("count: row_count", "count: 0", "is less than 1"),
+    "a second list under other conditions than its count": (
+        "{field: Row, name: row}\n  - name: Second",
+        "{field: Row, name: row}\n      - {type: repeat_2, name: more, count: xid, blocks: "
+        "[{type: header, fields: [{field: Int8, name: one}]}]}\n  - name: Second",
+        "which has another condition",
+    ),
     "bytes without an end": ("name: data, length: length", "name: data", "has no length"),
     "a condition that is no parameter": ("when: in_stream", "when: streaming", "not a bool parameter"),
     "a condition on a number": ("when: in_stream", "when: proto_version", "not a bool parameter"),

@@ -258,6 +258,18 @@ CASES = {
             "parts: [{name: Pair, blocks: [{type: body, fields: [{field: String, name: a}, {field: Int8, name: b}]}]}]",
         ).replace("blocks", "in: [idle], blocks", 1),
     ),
+    "lists of one count, and of a fixed one": Case(
+        "a count measured one list, and each list had its own",
+        _first(
+            "{field: Int8, name: item_count}\n{type: repeat_1, name: things, count: item_count, blocks: "
+            "[{type: header, fields: [{field: String, name: label}]}]}\n{type: repeat_2, name: others, "
+            "count: item_count, when: extra, class: Other, blocks: [{type: repeat_1, name: pair, count: 2, "
+            "blocks: [{type: header, fields: [{field: Int16, name: one}]}]}]}\n{type: repeat_3, name: kinds, "
+            "count: 3, since: 5, blocks: [{type: choice_1, name: kind, alternatives: "
+            "[{field: Byte1('a'), name: a}, {field: Byte1('b'), name: b, when: extra}]}], class: Kinds}",
+            _VERSIONS.replace("{proto", "{extra: {type: bool}, proto"),
+        ),
+    ),
     "bits of a later version next to a value": Case(
         "the codec left out the byte that older versions have, where the part is its value alone",
         _first(

@@ -234,7 +234,16 @@ class Author(FieldAuthor):
 
     def repeat(self, groups: list[Group], names: set[str], depth: int) -> None:
         rule = self.condition(_flags(groups)) if self.chance(25) else {}
-        count = self.measure(groups, names, rule)
+        count: str | int
+        counted = [each for group in groups for each in group if isinstance(each.get("count"), str)]
+        if self.chance(15):
+            count = self.up_to(1, 3)
+        elif counted and self.chance(40):
+            first = self.one(counted)
+            count = first["count"]
+            rule = {key: first[key] for key in ("when", "since", "until") if key in first} or rule
+        else:
+            count = self.measure(groups, names, rule)
         repeat: Data = {"type": "repeat_1", "name": self.name(names), "count": count} | rule | self.described()
         repeat |= self.server()
         blocks = self.item(depth + 1)
@@ -334,7 +343,8 @@ class Author(FieldAuthor):
 
 def _may_be_absent(element: Data) -> bool:
     if "field" not in element:
-        return "count" in element or "to" in element or bool(element.get("optional"))
+        is_open = isinstance(element.get("count"), str) or "to" in element or bool(element.get("optional"))
+        return is_open or bool({"when", "since", "until"} & set(element))
     return bool({"when", "since", "until", "length"} & set(element))
 
 

@@ -83,7 +83,7 @@ class _Function(Function):
                 self._conditional(condition, list(elements), structure, value)
             else:
                 for element in elements:
-                    self._element(element, value)
+                    self._element(structure, element, value)
 
     def _condition(self, element: Element, source: Source) -> str:
         """Return the condition of an element, without what the enclosing block has tested."""
@@ -96,12 +96,12 @@ class _Function(Function):
     def _conditional(self, condition: str, elements: list[Element], structure: Structure, source: Source) -> None:
         with self.block(f"if {condition}:"):
             for element in elements:
-                self._element(element, source)
+                self._element(structure, element, source)
         absent = [f"{source(element.name)} is not None" for element in elements if element in structure.exposed]
         if absent:
             self.write(f"elif {' or '.join(absent)}:", REJECT)
 
-    def _variants(self, field: Field, source: Source) -> None:
+    def _variants(self, structure: Structure, field: Field, source: Source) -> None:
         """Write the code that builds a field with variants: the variant that is present."""
         value = source(field.name)
         for number, each in enumerate(field.variants):
@@ -109,16 +109,16 @@ class _Function(Function):
             with self.block("else:" if last else f"{'elif' if number else 'if'} {self._test(each, source)}:"):
                 if each.hidden and not field.hidden:
                     self.write(f"if {value} is not None:", REJECT)
-                self._element(each.always, source)
+                self._element(structure, each.always, source)
         if not (field.complete or field.hidden):
             self.write(f"elif {value} is not None:", REJECT)
 
-    def _element(self, element: Element, source: Source) -> None:
+    def _element(self, structure: Structure, element: Element, source: Source) -> None:
         value = source(element.name)
         if isinstance(element, Field) and element.variants:
-            self._variants(element, source)
+            self._variants(structure, element, source)
         elif isinstance(element, Repeat):
-            self._repeat(element, value)
+            self._repeat(element, value, self._number_of_items(structure, element, source))
         elif isinstance(element, Choice):
             self._choice(element, value, source(element.kind_name))
         elif element.size is not None:
@@ -165,8 +165,15 @@ class _Function(Function):
         self.write(f"if not isinstance({value}, {self.module.checked(str(structure.class_name))}):", REJECT)
         self.structure(structure, f"{value}.{{}}".format)
 
-    def _repeat(self, repeat: Repeat, value: str) -> None:
-        self.write(f"if not isinstance({value}, (tuple, list)):", REJECT)
+    def _number_of_items(self, structure: Structure, repeat: Repeat, source: Source) -> str:
+        """Return the number of items that a repeat must have; empty if that is its own affair."""
+        if repeat.name in structure.alike:
+            return f"len({source(structure.alike[repeat.name])})"
+        return str(repeat.fixed or "")
+
+    def _repeat(self, repeat: Repeat, value: str, number: str) -> None:
+        wrong = f" or len({value}) != {number}" if number else ""
+        self.write(f"if not isinstance({value}, (tuple, list)){wrong}:", REJECT)
         item = self.name(f"{repeat.name}_item")
         if not repeat.terminated:
             with self.block(f"for {item} in {value}:"):

@@ -85,7 +85,8 @@ class _Function(Reading):
     def _content(self, field: Field | Repeat, found: Mapping[str, str]) -> str:
         """Write the code that reads a repeat, or a field of variable size; return its value."""
         if isinstance(field, Repeat):
-            return self._repeat(field, found[field.count] if field.count else None)
+            fixed = str(field.fixed) if field.fixed else None
+            return self._repeat(field, found[field.count] if field.count else fixed)
         if field.part:
             return self._part(field.part)
         name = self.name(field.name)

@@ -111,7 +111,8 @@ def _lines(structure: Structure) -> Iterator[str]:
         if isinstance(element, Choice) and not element.valued:
             yield from _kind_lines(element, structure)
         else:
-            yield f'"{element.name}" / {_construct(element, structure.sizes.get(element.name))}'
+            measured = structure.sizes.get(element.name) or structure.alike.get(element.name)
+            yield f'"{element.name}" / {_construct(element, measured)}'
 
 
 def _kind_lines(choice: Choice, structure: Structure) -> Iterator[str]:
@@ -140,20 +141,24 @@ def _then(alternative: Alternative) -> str:
 
 
 def _construct(element: Element, measured: str | None = None) -> str:
-    """Return an element; ``measured`` is the field that a count or a length measures."""
+    """Return an element; ``measured`` is what a count or a length measures, or the list that has as many items."""
     if isinstance(element, Choice):
         return _valued(element)
     if isinstance(element, Field) and element.variants:
         return _variants(element, measured)
-    if isinstance(element, Repeat):
-        item = _structure(element.item)
-        ended = "ToEnd" if element.to_end else "Terminated"
-        construct = f"Counted(this.{element.count}, {item})" if element.count else f"{ended}({item})"
-    else:
-        construct = _primitive(element)
+    construct = _repeat(element, measured) if isinstance(element, Repeat) else _primitive(element)
     if isinstance(element, Field) and measured:
         construct = f'SizeOf("{measured}", {construct}{", absent=-1" * element.signed})'
     return f"when({_this(element.term)}, {construct})" if element.term else construct
+
+
+def _repeat(repeat: Repeat, alike: str | None) -> str:
+    item = _structure(repeat.item)
+    if repeat.count:
+        return f"Counted(this.{repeat.count}, {item}{f', alike={alike!r}' if alike else ''})"
+    if repeat.fixed:
+        return f"Counted({repeat.fixed}, {item})"
+    return f"{'ToEnd' if repeat.to_end else 'Terminated'}({item})"
 
 
 def _variants(field: Field, measured: str | None) -> str:

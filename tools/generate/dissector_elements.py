@@ -63,7 +63,8 @@ def _element(element: Element, names: Names, owner: str) -> Row:
         case Field():
             return _field(element, names, owner) | _condition(element)
         case Repeat():
-            node = {"kind": "repeat", **about, "count": element.count, "abbr": names.of(owner, element.name, "none")}
+            node = {"kind": "repeat", **about, "count": element.count, "times": element.fixed}
+            node["abbr"] = names.of(owner, element.name, "none")
             return node | {"item": structure(element.item, names, f"{owner}.{element.name}")} | _condition(element)
         case Choice():
             return {"kind": "choice", **about, **_choice(element, names, owner)}

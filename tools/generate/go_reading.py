@@ -142,8 +142,9 @@ class GoReading:
         write, item = self.write, type_name(self.typed.inside(repeat.item))
         append = (f"var item {item}", f"{target} = append({target}, item)")
         write(f'r.Push("{step(self.structure, repeat)}")')
-        if repeat.count:
-            count = f"uint64({local(repeat.count)})"
+        is_counted = bool(repeat.count or repeat.fixed)
+        if is_counted:
+            count = f"uint64({local(repeat.count) if repeat.count else repeat.fixed})"
             write(f"{target} = make([]{item}, r.Room({count}))")
             head = f"for i := 0; uint64(i) < {count} && r.OK(); i++ {{"
         else:
@@ -151,7 +152,7 @@ class GoReading:
             head = f"for i := 0; r.{'More' if repeat.to_end else 'MoreBeforeZero'}(); i++ {{"
         with write.block(head):
             write("r.Index(i)")
-            if repeat.count:
+            if is_counted:
                 with write.block(f"if i == len({target}) {{"):
                     write(*append)
             else:

@@ -128,6 +128,11 @@ class GoWriting:
     def _repeat(self, repeat: Repeat, value: str) -> None:
         write = self.write
         write(f'w.Push("{step(self.structure, repeat)}")')
+        number = str(repeat.fixed or "")
+        if first := self.structure.alike.get(repeat.name):
+            number = self._length(first)
+        if number:
+            write(f'w.Possible("", len({value}) == {number})')
         with write.block(f"for i := range {value} {{"):
             write("w.Index(i)")
             if repeat.terminated:
@@ -170,7 +175,12 @@ class GoWriting:
         value = self.module.place(structure, measured.name)
         if isinstance(measured, Field) and measured.absent is not None:
             return f"w.NullableSize({path}, {field.size}, len({value}.V), {value}.Valid, {measured.absent})"
-        return f"w.Size({path}, {field.size}, len({value}{'.V' * has_absence(measured)}))"
+        return f"w.Size({path}, {field.size}, {self._length(measured.name)})"
+
+    def _length(self, name: str) -> str:
+        """Return the number of bytes or items that an element has; zero if it is absent."""
+        measured = next(each for each in self.structure.elements if each.name == name)
+        return f"len({self.module.place(self.structure, name)}{'.V' * has_absence(measured)})"
 
 
 def _has_content(kind: Kind | None, value: str) -> str:

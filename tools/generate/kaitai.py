@@ -113,7 +113,8 @@ class _File:
             name = self.classes.get(repeat.class_name or "") or self._free(f"{owner}_{repeat.name}_item")
             self._type(name, repeat.item, repeat.description)
             item = {"type": self._reference(repeat.item, name)}
-        times = {"repeat": "expr", "repeat-expr": repeat.count} if repeat.count else {"repeat": "eos"}
+        number = repeat.count or repeat.fixed
+        times = {"repeat": "expr", "repeat-expr": number} if number else {"repeat": "eos"}
         return {"id": repeat.name, **item, **times, **_condition(repeat), **_doc(repeat)}
 
     def _choice(self, owner: str, choice: Choice, following: Field | None, names: Set[str]) -> Iterator[Entry]:

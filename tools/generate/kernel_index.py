@@ -184,7 +184,7 @@ class _Find(Steps):
         if repeat is not self.rows:
             super().repeat(repeat)
             return
-        count = self.local(str(repeat.count))
+        count = self.number_of_items(repeat)
         self.write(f"counts[row] = {count}")
         with self.write.block(f"if {count} != columns:"):
             self.write("fits = False", *_NO_VALUES, "continue")

@@ -106,6 +106,10 @@ class Steps:
         """Return the variable of a count or a length; the kernels' own variables begin with a letter."""
         return "_" * self.depth + name
 
+    def number_of_items(self, repeat: Repeat) -> str:
+        """Return the number of a repeat's items; empty if they extend to the end of the message."""
+        return self.local(repeat.count) if repeat.count else str(repeat.fixed or "")
+
     def flags(self, name: str) -> str:
         """Return the variable of a field of flags; names of arrays have no capitals."""
         return f"{self.local(name)}_FLAGS"
@@ -203,7 +207,8 @@ class Steps:
 
     def repeat(self, repeat: Repeat) -> None:
         """Write the walk over items. A count needs no bound of its own: each item takes a byte, or ends the walk."""
-        loop = f"for _ in range({self.local(str(repeat.count))}):" if repeat.count else "while at < end:"
+        number = self.number_of_items(repeat)
+        loop = f"for _ in range({number}):" if number else "while at < end:"
         with self.write.block(loop):
             if repeat.item.single is None:
                 self.part(str(repeat.class_name))

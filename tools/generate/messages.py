@@ -233,16 +233,24 @@ def _signatures(fields: Sequence[_Attribute]) -> Iterator[str]:
 
 def _attributes(structure: Structure) -> list[str]:
     """Return the lines of a docstring that describe the fields."""
-    lines = [line for element in structure.exposed for line in _described(element)]
+    lines = [line for element in structure.exposed for line in _described(structure, element)]
     return ["", "Attributes:", *(f"    {line}" for line in lines)] if lines else []
 
 
-def _described(element: Element) -> Iterator[str]:
+def _described(structure: Structure, element: Element) -> Iterator[str]:
     if isinstance(element, Choice) and not element.valued:
         tags = ", ".join(f"{alternative.letter} ({alternative.name})" for alternative in element.alternatives)
         yield f"{element.kind_name}: What {element.name} is: {tags}."
     former = f" (formerly {', '.join(element.formerly)})" if isinstance(element, Field) and element.formerly else ""
+    former += _number_of_items(structure, element) if isinstance(element, Repeat) else ""
     yield from wrap(f"{element.name}: {element.description or element.name}{former}", 110, subsequent_indent="    ")
+
+
+def _number_of_items(structure: Structure, repeat: Repeat) -> str:
+    """Return what the number of items must be, in parentheses; empty if it may be any."""
+    if first := structure.alike.get(repeat.name):
+        return f" (as many as {first})"
+    return f" ({repeat.fixed} items)" if repeat.fixed else ""
 
 
 def _values_types(choice: Choice) -> list[str]:

@@ -78,7 +78,7 @@ def _element(spec: Spec, element: Element, key: str) -> Iterator[FieldRow]:
             if element.item.single is None:
                 yield FieldRow(f"{key}[]", "", element.description)
             yield from _nested(spec, element.item, f"{key}[]")
-            if not element.count and not element.to_end:
+            if element.terminated:
                 yield FieldRow(f"{key}.end", "Int8(0)", f"Ends {element.name}.")
         case Choice():
             yield from _choice(spec, element, key)

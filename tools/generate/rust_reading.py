@@ -225,9 +225,10 @@ class RustReading:
         read = item.removesuffix("(r)") if item.endswith("(r)") else f"|r| {item}"
         if repeat.to_end:
             return f"r.items_to_end({path}, {read})"
-        if repeat.count is None:
+        if repeat.terminated:
             return f"r.items_until_zero({path}, {read})"
-        return f"r.items({path}, {earlier_value(structure, repeat.count)} as usize, {read})"
+        number = f"{earlier_value(structure, repeat.count)} as usize" if repeat.count else repeat.fixed
+        return f"r.items({path}, {number}, {read})"
 
     def _call(self, structure: Structure, field: Field) -> str:
         """Return the call of the reader that reads a field."""

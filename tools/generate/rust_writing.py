@@ -167,6 +167,11 @@ class RustWriting:
 
     def _repeat(self, structure: Structure, repeat: Repeat, place: _Place) -> None:
         path = f'"{step(structure, repeat)}"'
+        number = str(repeat.fixed or "")
+        if first := structure.alike.get(repeat.name):
+            number = self._length(structure, first, _from_self)  # only records have several lists
+        if number:
+            self.write(f"w.count({path}, {place.text}.len(), {number})?;")
         with self.write.block(f"for (index, item) in {place.text}.iter().enumerate() {{"):
             if repeat.terminated:
                 self.write("let start = w.len();")
@@ -230,5 +235,10 @@ class RustWriting:
         value = source(measured.name).text
         if isinstance(measured, Field) and measured.absent is not None:
             return f"nullable_size::<{wire}>({path}, {value}.map(<[u8]>::len), {measured.absent})"
-        size = f"{value}.as_ref().map_or(0, |each| each.len())" if measured.conditional else f"{value}.len()"
-        return f"size::<{wire}>({path}, {size})"
+        return f"size::<{wire}>({path}, {self._length(structure, measured.name, source)})"
+
+    def _length(self, structure: Structure, name: str, source: _Source) -> str:
+        """Return the number of bytes or items that an element has; zero if it is absent."""
+        measured = next(each for each in structure.elements if each.name == name)
+        value = source(name).text
+        return f"{value}.as_ref().map_or(0, |each| each.len())" if measured.conditional else f"{value}.len()"

@@ -148,8 +148,9 @@ class TypeScriptReading:
 
     def _repeat(self, repeat: Repeat, own: str) -> str:
         item = self._inside(repeat.item)
-        if repeat.count is not None:
-            return f'r.items("{own}", Number({local(repeat.count)}), () => {item})'
+        if repeat.count is not None or repeat.fixed:
+            number = f"Number({local(repeat.count)})" if repeat.count else repeat.fixed
+            return f'r.items("{own}", {number}, () => {item})'
         return f'r.{"itemsToEnd" if repeat.to_end else "itemsUntilZero"}("{own}", () => {item})'
 
     def _field(self, structure: Structure, field: Field, own: str) -> str:

@@ -128,6 +128,11 @@ class TypeScriptWriting:
                 return f"write{self.typed.union(element).name}(w, {given}{self.context.passed(element)})"
             case Repeat():
                 terminated = ", true" if element.terminated else ""
+                number = str(element.fixed or "")
+                if first := structure.alike.get(element.name):
+                    number = _length(element_named(structure, first), source(first))
+                if number:
+                    given = f'w.counted("{own}", {given}, {number})'
                 return f'w.items("{own}", {given}, (item) => {self._inside(element.item, "item")}{terminated})'
             case Field(part=str(part)):
                 return under_step("w", own, self._inside(self.context.spec.part(part), given))
@@ -181,8 +186,12 @@ def _size(structure: Structure, field: Field, source: Source, path: str) -> str:
     value = source(measured.name)
     if isinstance(measured, Field) and measured.absent is not None:
         return f"int({path}, {field.size}, {value}?.length ?? {measured.absent})"
-    length = f"{value}?.length ?? 0" if has_absence(measured) else f"{value}.length"
-    return f"uint({path}, {field.size}, {length})"
+    return f"uint({path}, {field.size}, {_length(measured, value)})"
+
+
+def _length(measured: Element, value: str) -> str:
+    """Return the number of bytes or items that an element has; zero if it is absent."""
+    return f"{value}?.length ?? 0" if has_absence(measured) else f"{value}.length"
 
 
 def _number(field: Field, given: str, path: str) -> str:

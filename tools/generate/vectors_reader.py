@@ -133,8 +133,8 @@ class Reader:
 
     def _places(self, repeat: Repeat, found: dict[str, Any]) -> Iterator[int]:
         """Yield the indexes of items: as many as a count says, or up to a zero byte."""
-        if repeat.count:
-            yield from range(found[repeat.count])
+        if repeat.count or repeat.fixed:
+            yield from range(found[repeat.count] if repeat.count else repeat.fixed or 0)
             return
         number = 0
         while repeat.to_end and self.at < len(self.data):

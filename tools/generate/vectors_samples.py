@@ -52,13 +52,26 @@ class _Maker:
         """Return a structure in its first form, then with each other form of each of its elements."""
         here = [each for element in structure.elements if (each := self._here(element)) is not None]
         most = _largest_sizes(structure, here)
-        elements = [element for element in here if element.name not in structure.sizes]
+        alike = {e.name: self.structure(e.item) for e in here if isinstance(e, Repeat) and e.name in structure.alike}
+        elements = [element for element in here if element.name not in {*structure.sizes, *alike}]
         forms = {e.name: [form for form in self._forms(e) if form[0] <= most.get(e.name, form[0])] for e in elements}
+        for name in (name for name, items in alike.items() if not items):
+            forms[structure.alike[name]] = [form for form in forms[structure.alike[name]] if form[0] == 0]
         if not all(forms.values()):
             return []  # no branch of the choice is permitted under these parameters
         first = {name: found[0] for name, found in forms.items()}
         others = [first | {name: form} for name, found in forms.items() for form in found[1:]]
-        return [b"".join(self._written(structure, here, chosen)) for chosen in (first, *others)]
+        chosen = [each | self._alike(structure, alike, each) for each in (first, *others)]
+        chosen += [
+            chosen[0] | {name: form}
+            for name, items in alike.items()
+            for form in _exactly(items, chosen[0][structure.alike[name]][0])[1:]
+        ]
+        return [b"".join(self._written(structure, here, each)) for each in chosen]
+
+    def _alike(self, structure: Structure, alike: dict[str, list[bytes]], chosen: dict[str, Sized]) -> dict[str, Sized]:
+        """Return the lists that have as many items as another one, in their first forms."""
+        return {name: _exactly(items, chosen[structure.alike[name]][0])[0] for name, items in alike.items()}
 
     def _here(self, element: Element) -> Element | None:
         """Return an element under the parameters, None if it is absent."""
@@ -81,6 +94,8 @@ class _Maker:
                 found[element.name] = int.from_bytes(chosen[element.name][1], "big")
 
     def _forms(self, element: Element) -> list[Sized]:
+        if isinstance(element, Repeat) and element.fixed:
+            return _exactly(self.structure(element.item), element.fixed)
         if isinstance(element, Repeat):
             return self._closed_items(element) if element.terminated else self._items(self.structure(element.item))
         if isinstance(element, Choice):
@@ -132,6 +147,16 @@ def _largest_sizes(structure: Structure, here: list[Element]) -> dict[str, int]:
     """Return the counted and measured elements of a structure, each with the greatest value of its count or length."""
     sizes = [each for each in here if isinstance(each, Field) and each.name in structure.sizes]
     return {structure.sizes[field.name]: (1 << 8 * (field.size or 0) - field.signed) - 1 for field in sizes}
+
+
+def _exactly(items: list[bytes], number: int) -> list[Sized]:
+    """Return lists of a given number of items, in which each item occurs; nothing if there are no items to choose."""
+    if not items:
+        return [] if number else [(0, b"")]
+    if not number or number >= MANY:
+        return [(number, min(items, key=len) * number)]
+    parts = [items[start : start + number] for start in range(0, len(items), number)]
+    return [(number, b"".join([*part, *items[:1] * (number - len(part))])) for part in parts]
 
 
 def _many(items: list[bytes]) -> Sized:

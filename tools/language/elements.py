@@ -121,7 +121,7 @@ class Choice(Conditional):
 
 @dataclass(frozen=True)
 class Repeat(Conditional):
-    """A repeat: its items end by a count in a field, a zero byte, or the end of the message."""
+    """A repeat: its items end by a count, which a field or the specification has, a zero byte, or the message's end."""
 
     kind: str
     name: str
@@ -132,18 +132,21 @@ class Repeat(Conditional):
     server: int | None = None
     to_end: bool = False
     """Whether its items extend to the end of the message."""
+    fixed: int | None = None
+    """The number of its items if that is always the same."""
     line: int = 0
     positional: ClassVar[bool] = False
 
     @property
     def terminated(self) -> bool:
         """Whether a zero byte follows its last item."""
-        return self.count is None and not self.to_end
+        return self.count is None and self.fixed is None and not self.to_end
 
     @property
     def times(self) -> str:
         """The number of items, as text."""
-        return f"{self.count} times" if self.count else "to the end" if self.to_end else "until a zero byte"
+        counted = self.count or self.fixed
+        return f"{counted} times" if counted else "to the end" if self.to_end else "until a zero byte"
 
     @property
     def class_name(self) -> str | None:
@@ -185,9 +188,15 @@ class Structure:
 
     @cached_property
     def sizes(self) -> Mapping[str, str]:
-        """Counts and lengths by name, each with the name of what it measures."""
-        measured = {e.count: e.name for e in self.elements if isinstance(e, Repeat) and e.count}
+        """Counts and lengths by name, each with the name of what it measures: of several lists the first."""
+        measured = {e.count: e.name for e in reversed(self.elements) if isinstance(e, Repeat) and e.count}
         return measured | {e.length: e.name for e in self.elements if isinstance(e, Field) and e.length}
+
+    @cached_property
+    def alike(self) -> Mapping[str, str]:
+        """The lists that share a count with an earlier list, by name, each with the name of the first one."""
+        counted = {e.name: self.sizes[e.count] for e in self.elements if isinstance(e, Repeat) and e.count}
+        return {name: first for name, first in counted.items() if name != first}
 
     @cached_property
     def exposed(self) -> tuple[Element, ...]:

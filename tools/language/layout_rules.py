@@ -16,20 +16,20 @@ Raise = Callable[[int, str, str], Exception]
 def _sizes(spec: Spec, error: Raise) -> None:
     for structure in spec.structures():
         earlier: dict[str, Field] = {}
-        used: set[str] = set()
+        used: dict[str, Element] = {}
         for element in structure.elements:
             size = element.count if isinstance(element, Repeat) else getattr(element, "length", None)
             if size is not None:
-                _check_size(element, earlier, size, error)
-                if size in used:
-                    remedy = "Give each count and length one field."
+                first = used.setdefault(size, element)
+                _check_size(element, earlier, size, error, is_first=first is element)
+                if first is not element and not (isinstance(first, Repeat) and isinstance(element, Repeat)):
+                    remedy = "Give each length a field of its own; only lists can share one, as their count."
                     raise error(element.line, f"{size!r} measures two fields", remedy)
-                used.add(size)
             if isinstance(element, Field):
                 earlier[element.name] = element
 
 
-def _check_size(element: Element, earlier: Mapping[str, Field], size: str, error: Raise) -> None:
+def _check_size(element: Element, earlier: Mapping[str, Field], size: str, error: Raise, is_first: bool) -> None:
     field = earlier.get(size)
     if field is None:
         problem = f"{element.name} is measured by {size!r}, which is not an earlier field{meant(size, earlier)}"
@@ -39,7 +39,7 @@ def _check_size(element: Element, earlier: Mapping[str, Field], size: str, error
         sign = "signed" if can_be_absent else "unsigned"
         problem = f"{element.name} is measured by {size!r}, which is not a plain {sign} integer"
         raise error(element.line, problem, "Name one that means nothing else.")
-    if field.term != element.term:
+    if field.term != element.term and (is_first or field.term is not None):
         problem = f"{element.name} is measured by {size!r}, which has another condition"
         raise error(element.line, problem, "Write the same since, until and when at both.")
     if isinstance(element, Field) and (element.type is None or element.type.construct != "Data"):
@@ -156,8 +156,10 @@ def _element_takes_bytes(element: Element, spec: Spec) -> bool:
         return not element.optional
     if isinstance(element, Field) and element.variants:
         return element.complete and all(_element_takes_bytes(each.always, spec) for each in element.variants)
-    if isinstance(element, Repeat) or element.conditional:
+    if element.conditional:
         return False
+    if isinstance(element, Repeat):
+        return element.fixed is not None and _takes_bytes(element.item, spec)
     if element.part:
         return _takes_bytes(spec.part(element.part), spec)
     return element.length is None

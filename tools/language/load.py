@@ -207,7 +207,9 @@ class _Loader:
             )
         item = Item(self._blocks(data["blocks"], (*place, "blocks")), data.get("class"))
         known |= {"server": data.get("server"), "term": condition_of(data), "to_end": data.get("to") == "end"}
-        return Repeat(data["type"], count=data.get("count"), item=item, line=line, **known)
+        count = data.get("count")
+        known |= {"count": None, "fixed": count} if isinstance(count, int) else {"count": count}
+        return Repeat(data["type"], item=item, line=line, **known)
 
     def _alternative(self, data: Mapping[str, Any], place: Place) -> Alternative:
         notation = parse_notation(data["field"])

@@ -80,11 +80,11 @@ def _referred(structure: Structure, version: int) -> Iterator[str]:
 
 def _entries(structure: Structure, version: int, indent: str, path: str) -> Iterator[Entry]:
     for element in structure.elements:
-        for entry in _element(element, version, path + element.name):
+        for entry in _element(structure, element, version, path + element.name):
             yield entry._replace(text=indent + entry.text)
 
 
-def _element(element: Element, version: int, path: str) -> Iterator[Entry]:
+def _element(structure: Structure, element: Element, version: int, path: str) -> Iterator[Entry]:
     if isinstance(element, Field):
         for each in element.variants or (element,):
             if _can_be(each.term, version):
@@ -92,8 +92,7 @@ def _element(element: Element, version: int, path: str) -> Iterator[Entry]:
     elif not _can_be(element.term, version):
         return
     elif isinstance(element, Repeat):
-        times = "counted" if element.count else element.times
-        yield Entry(f"repeat {times}{_rule(element.term, version)}", element.line, path)
+        yield Entry(f"repeat {_times(structure, element)}{_rule(element.term, version)}", element.line, path)
         yield from _entries(element.item, version, "  ", f"{path}[].")
     elif isinstance(element, Choice):
         yield Entry("one of these, or none" if element.optional else "one of these", element.line, path)
@@ -104,6 +103,16 @@ def _element(element: Element, version: int, path: str) -> Iterator[Entry]:
                 yield Entry(text, branch.line, f"{path}={branch.name}")
                 if isinstance(branch.then, Structure):
                     yield from _entries(branch.then, version, "    ", f"{path}={branch.name}.")
+
+
+def _times(structure: Structure, repeat: Repeat) -> str:
+    """Return the number of items, without the name of a count: lists with one count refer to the first of them."""
+    if repeat.count is None:
+        return repeat.times
+    if repeat.name not in structure.alike:
+        return "counted"
+    repeats = [each.name for each in structure.elements if isinstance(each, Repeat)]
+    return f"counted, with repeat {repeats.index(structure.alike[repeat.name]) + 1}"
 
 
 def _codes(field: Field) -> str:

@@ -66,6 +66,11 @@ impl Writer {
         found.map_or(Ok(()), |size| self.number(size))
     }
 
+    /// Check that a list has as many items as it must have.
+    pub fn count(&self, path: &str, found: usize, expected: usize) -> Result<()> {
+        possible(path, found == expected)
+    }
+
     pub fn nullable_size<N: Number>(
         &mut self,
         path: &str,

@@ -105,6 +105,12 @@ export class Writer {
     this.path.pop();
   }
 
+  /** Return a list after the check that it has as many items as it must have. */
+  counted<T>(name: string, items: readonly T[], count: number): readonly T[] {
+    this.possible(name, items.length === count);
+    return items;
+  }
+
   /** Write the items of a list; none may begin with a zero byte if that ends the list. */
   items<T>(name: string, items: readonly T[], write: (item: T) => void, isTerminated = false): void {
     this.path.push(name);
