@@ -49,7 +49,8 @@ class HeaderColumn:
         else:
             self.values = [np.zeros(count, np.uint8 if self.form == "letter" else target.to_pandas_dtype())]
         self.present = np.zeros(count, np.bool_) if form.endswith("?") else None
-        self.outs = [*self.values, *([] if self.present is None else [self.present])]
+        outs = [self.values[0].view(np.int64)] if self.form == "float" else self.values  # kernels copy its bits
+        self.outs = [*outs, *([] if self.present is None else [self.present])]
         self.target = target
 
     def arrow(self, data: NDArray[np.uint8]) -> pa.Array:

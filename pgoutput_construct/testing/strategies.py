@@ -9,7 +9,7 @@ from construct.expr import BinExpr, UniExpr
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from pgoutput_construct.wire.primitives import Absent, Bits, Constant, Data, Letter, Number, OneOf, String
+from pgoutput_construct.wire.primitives import Absent, Bits, Constant, Data, FloatNumber, Letter, Number, OneOf, String
 from pgoutput_construct.wire.structures import (
     Closed,
     Composed,
@@ -25,7 +25,7 @@ from pgoutput_construct.wire.structures import (
     ToEnd,
     Valued,
 )
-from pgoutput_construct.wire.types import FieldedBytes
+from pgoutput_construct.wire.types import FieldedBytes, Float
 
 __all__ = ["any_of"]
 
@@ -215,6 +215,12 @@ def _begins_above_zero(item: Any) -> bool:
     return bool(item != "")
 
 
+def _data(data: Data) -> Strategy:
+    if data.fixed_size is not None:
+        return st.binary(min_size=data.fixed_size, max_size=data.fixed_size)
+    return blobs() if data.absent is None else st.none() | blobs()
+
+
 def _primitive(construct: Any) -> Strategy:
     match construct:
         case Bits(mask=mask):
@@ -223,9 +229,9 @@ def _primitive(construct: Any) -> Strategy:
             return st.sampled_from(values)
         case Number(range=(low, high), convert=convert):
             return st.integers(low, high).map(convert) if convert else st.integers(low, high)
-        case Data(fixed_size=int(size)):
-            return st.binary(min_size=size, max_size=size)
-        case Data(absent=absent):
-            return blobs() if absent is None else st.none() | blobs()
+        case FloatNumber():
+            return st.floats().map(Float) | st.integers(0, (1 << 64) - 1).map(Float.from_bits)
+        case Data():
+            return _data(construct)
     assert construct in (String, Absent) or isinstance(construct, Reserved), construct
     return strings() if construct is String else st.none()

@@ -7,7 +7,7 @@ Two engines read the same layouts, both generated from ``spec/``:
 
 | generated (first line "# Generated from ...") | written by hand |
 |---|---|
-| ``messages``, ``frames``, ``connection_messages``: the classes | ``types``: Lsn, Timestamp and base classes |
+| ``messages``, ``frames``, ``connection_messages``: the classes | ``types``: Lsn, Timestamp, Float, base classes |
 | ``codec``, ``frame_codec``, ``connection_codec``: the fast engine | ``codec_runtime``: what these import |
 | ``definitions``, ``frame_definitions``, ``connection_definitions`` | their parts: ``primitives``, ``structures`` |
 | ``protocol``: options, states, transitions; ``fields`` and others: descriptions | ``options``, ``spec_metadata`` |
@@ -33,13 +33,23 @@ from pgoutput_construct.wire.engine import parse_prefix as parse_prefix  # for f
 from pgoutput_construct.wire.frames import *  # noqa: F403 - the specification defines the classes
 from pgoutput_construct.wire.messages import *  # noqa: F403
 from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS, Streaming
-from pgoutput_construct.wire.types import Lsn, Timestamp
+from pgoutput_construct.wire.types import Float, Lsn, Timestamp
 
 if TYPE_CHECKING:
     from pgoutput_construct.wire import definitions as definitions
     from pgoutput_construct.wire import frame_definitions as frame_definitions
 
-__all__ = ["PROTOCOL_VERSIONS", "Lsn", "Streaming", "Timestamp", "build", "build_frame", "parse", "parse_frame"]
+__all__ = [
+    "PROTOCOL_VERSIONS",
+    "Float",
+    "Lsn",
+    "Streaming",
+    "Timestamp",
+    "build",
+    "build_frame",
+    "parse",
+    "parse_frame",
+]
 __all__ += frames.__all__
 __all__ += messages.__all__
 

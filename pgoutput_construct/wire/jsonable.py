@@ -9,13 +9,14 @@ here.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
+from math import isfinite, isnan
 from types import UnionType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pgoutput_construct.errors import EncodeError
 from pgoutput_construct.wire.field_renames import of_today
 from pgoutput_construct.wire.messages import BY_TAG, VALUES, PgoutputMessage
-from pgoutput_construct.wire.types import Extended, FieldedBytes, Lsn, Timestamp
+from pgoutput_construct.wire.types import QUIET_NAN, Extended, FieldedBytes, Float, Lsn, Timestamp
 
 __all__ = ["JsonFormat", "from_json", "to_json"]
 
@@ -47,7 +48,7 @@ def _plain(python: str, write: Callable[[Any], Any], json: str, read: Callable[[
 def _converted(convert: Callable[[Any], Any], must: str, value: Any, path: str) -> Any:
     try:
         return convert(value)
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, OverflowError, TypeError, ValueError):
         raise _refuse(path, must, value) from None
 
 
@@ -67,6 +68,28 @@ def _write_lsn(value: Any) -> str:
     if not 0 <= _int(value) < 1 << 64:
         raise ValueError
     return str(Lsn(value))
+
+
+def _write_float(value: Any) -> Any:
+    """Return a finite number as it is, and others as text; a NaN with other bits than usual has these."""
+    number = Float(value if isinstance(value, float) else _int(value))
+    if isfinite(number):
+        return float(number)
+    if isnan(number):
+        return "NaN" if number.bits == QUIET_NAN else {"hex": f"{number.bits:016x}"}
+    return "Infinity" if number > 0 else "-Infinity"
+
+
+def _read_float(value: Any) -> Float:
+    if isinstance(value, Mapping):
+        data = _read_hex("hex", value)
+        number = Float.from_bits(int.from_bytes(data, "big"))
+        if len(data) != 8 or not isnan(number):
+            raise ValueError
+        return number
+    if isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
+        raise ValueError
+    return Float(value if isinstance(value, str | float) else _int(value))
 
 
 def _hex(key: str, cls: Any) -> _Form:
@@ -109,6 +132,9 @@ LEAVES: Final[Mapping[Any, _Form]] = {
         lambda value: str(Timestamp(_int(value))),
         'a timestamp such as "2024-05-01T12:00:00+00:00", "infinity", or a string of microseconds',
         Timestamp.from_text,
+    ),
+    Float: _plain(
+        "a Float", _write_float, 'a number, "NaN", "Infinity", "-Infinity", or {"hex": "<a NaN\'s bits>"}', _read_float
     ),
     str: _plain(
         "a str that survives encoding as UTF-8 with surrogateescape",

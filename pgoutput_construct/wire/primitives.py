@@ -1,4 +1,4 @@
-"""The primitives of the generated definitions: integers, letters, strings, bytes, constants.
+"""The primitives of the generated definitions: numbers, letters, strings, bytes, constants.
 
 construct's own are not used, because their errors have no offset, an unterminated CString is read byte by byte, and a
 text that contains a NUL is built without an error.
@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from construct import Construct, ConstructError, SizeofError
 
-from pgoutput_construct.wire.types import Lsn, Timestamp
+from pgoutput_construct.wire.types import Float, Lsn, Timestamp
 
 __all__ = [
     "Absent",
@@ -20,6 +20,8 @@ __all__ = [
     "Data",
     "End",
     "FieldError",
+    "Float64",
+    "FloatNumber",
     "FullXid",
     "Letter",
     "Number",
@@ -124,6 +126,25 @@ class Number(Primitive):
         return obj
 
 
+class FloatNumber(Primitive):
+    """A big-endian number in floating point, of 64 bits, in the format of IEEE 754."""
+
+    fixed_size: int | None = 8
+    packer = struct.Struct(">d")
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> Float:
+        (value,) = self.packer.unpack(take(stream, self.packer.size, path))
+        return Float(value)
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        try:
+            data = self.packer.pack(obj)
+        except Exception:  # also whatever a user's __float__ raises
+            raise FieldError(f"must be a float of 64 bits, not {shown(obj)}", path, stream.tell()) from None
+        stream.write(data)
+        return obj
+
+
 UInt8 = Number("B")
 UInt16 = Number("H")
 UInt32 = Number("I")
@@ -137,6 +158,7 @@ Xid = Number("I")
 FullXid = Number("Q")
 XLogRecPtr = Number("Q", Lsn)
 TimestampTz = Number("q", Timestamp)
+Float64 = FloatNumber()
 
 
 class OneOf(Primitive):

@@ -1,6 +1,7 @@
-"""Value types (Lsn, Timestamp), and the base classes of the generated message classes."""
+"""Value types (Lsn, Timestamp, Float), and the base classes of the generated message classes."""
 
 import re
+import struct
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, ClassVar, Final, Self
@@ -9,10 +10,12 @@ from pgoutput_construct.errors import PgoutputError
 
 __all__ = [
     "POSTGRES_EPOCH",
+    "QUIET_NAN",
     "REQUIRED",
     "UNIX_TO_POSTGRES",
     "Extended",
     "FieldedBytes",
+    "Float",
     "FormattedBytes",
     "Lsn",
     "Marker",
@@ -128,6 +131,52 @@ class Timestamp(_Printed, int):
 
     def __repr__(self) -> str:
         return f"Timestamp({int.__repr__(self)})"
+
+
+class Float(_Printed, float):
+    """A number in floating point, of 64 bits (PostgreSQL's float8), with all of its bits, those of a NaN too.
+
+    NaN equals NaN, whatever its bits, and zero equals minus zero, as in PostgreSQL: messages can be compared.
+
+    >>> Float("nan") == Float.from_bits(0xFFF8000000000000), Float(0.5) == 0.5
+    (True, True)
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def from_bits(cls, bits: int) -> "Float":
+        """Return the number that an integer without a sign is, by the format of IEEE 754."""
+        return cls(struct.unpack(">d", bits.to_bytes(8, "big"))[0])
+
+    @property
+    def bits(self) -> int:
+        """Its bits as an integer without a sign."""
+        return int.from_bytes(struct.pack(">d", self), "big")
+
+    def __eq__(self, other: object) -> bool:
+        both = float.__ne__(self, self) and isinstance(other, float) and float.__ne__(other, other)
+        return both or float.__eq__(self, other) is True
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash("nan") if float.__ne__(self, self) else float.__hash__(self)
+
+    def __str__(self) -> str:
+        text = float.__repr__(self)
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text, text)
+
+    def __repr__(self) -> str:
+        if float.__ne__(self, self) and self.bits != QUIET_NAN:
+            return f"Float.from_bits({self.bits:#x})"
+        text = float.__repr__(self)
+        return f"Float({text})" if text[-1].isdigit() else f"Float({text!r})"
+
+
+QUIET_NAN: Final = 0x7FF8000000000000
+"""The bits of the NaN that PostgreSQL's get_float8_nan() returns."""
 
 
 class Marker(Enum):

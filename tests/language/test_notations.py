@@ -39,6 +39,15 @@ BROKEN = [
         "{notation: Int64, bytes: 8, construct: XLogRecPtr, python: int, arrow: uint64}",
         "XLogRecPtr reads 8 bytes without a sign as Lsn",
     ),
+    (
+        "{notation: Float64, bytes: 8, construct: Float64, python: Float, arrow: int64}",
+        "a number of 8 bytes is not Arrow's int64. Write arrow: float64",
+    ),
+    ("{notation: Float8, bytes: 8, construct: Float64, python: Float, arrow: float64}", "Call it Float64"),
+    (
+        "{notation: Float64, bytes: 8, construct: UInt64, python: Float, arrow: float64}",
+        "UInt64 reads 8 bytes without a sign as int, not 8 bytes without a sign as Float",
+    ),
     ("{notation: Int8, bytes: 1, construct: String, python: int, arrow: uint8}", "String reads no number"),
     ("{notation: Int4, bytes: 4, construct: UInt32, python: int, arrow: uint32}", "its name says 4 bits"),
     ("{notation: Text, construct: UInt8, python: str, arrow: string}", "UInt8 reads a number, and str is not a number"),

@@ -10,7 +10,7 @@ import numpy as np
 from pgoutput_construct.errors import DecodeError, EncodeError
 from pgoutput_construct.wire.codec_runtime import REJECTIONS, read_whole
 from pgoutput_construct.wire.trace import _trace
-from pgoutput_construct.wire.types import bare
+from pgoutput_construct.wire.types import Float, bare
 from tests.spec_fuzz.checked_reads import Window
 from tests.spec_fuzz.package import Package
 from tools.generate.kernel_read import header_fields
@@ -183,4 +183,6 @@ def _header(form: str, values: list[Any], window: Window) -> Any:
     if form == "bytes":
         start, length = values
         return window.data[start : start + length]
+    if form == "float" and values[0] is not None:
+        return Float.from_bits(values[0] % (1 << 64))
     return bytes([values[0]]) if form == "letter" and values[0] is not None else values[0]

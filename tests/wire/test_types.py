@@ -1,5 +1,9 @@
-"""Lsn and Timestamp: integers that people can read."""
+"""Lsn, Timestamp and Float: numbers that people can read."""
 
+import copy
+import math
+import operator
+import pickle
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -7,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgoutput_construct import Lsn, PgoutputError, Timestamp
+from pgoutput_construct.wire import Float
 
 
 @given(st.integers(0, 2**64 - 1))
@@ -65,3 +70,27 @@ def test_timestamp_beyond_datetime_is_an_error() -> None:
         Timestamp.from_datetime(datetime(2000, 1, 1))
     with pytest.raises(PgoutputError, match="not a timestamp"):
         Timestamp.from_text("yesterday")
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_a_float_keeps_its_bits(bits: int) -> None:
+    """Also those of a NaN, through copies and pickles; its repr gives it back."""
+    value = Float.from_bits(bits)
+    copies = (copy.copy(value), pickle.loads(pickle.dumps(value)), eval(repr(value)))
+    assert {each.bits for each in (value, *copies)} == {bits}
+    assert all(each == value and hash(each) == hash(value) for each in copies)
+
+
+def test_floats_are_equal_as_postgresql_has_it() -> None:
+    """NaN equals NaN, and zero minus zero; nothing else equals NaN."""
+    nan, other = Float("nan"), Float.from_bits(0xFFF0_0000_0000_0001)
+    assert nan == other and hash(nan) == hash(other) and (1, nan) == (1, other) and float(nan) == nan
+    assert Float(0.0) == Float(-0.0) and Float(0.5) == 0.5
+    assert nan != 0.0 and Float(0.0) != nan and nan != "nan"
+    assert not any(operator.ne(*pair) for pair in ((nan, other), (nan, math.nan), (Float(0.5), 0.5)))
+
+
+def test_a_float_prints_as_postgresql_does() -> None:
+    """The numbers that are none have PostgreSQL's names."""
+    texts = [str(Float(each)) for each in ("nan", "inf", "-inf", 0.1, -0.0, 1e300)]
+    assert texts == ["NaN", "Infinity", "-Infinity", "0.1", "-0.0", "1e+300"]

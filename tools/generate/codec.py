@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from {package} import {messages} as m
 from pgoutput_construct.wire.codec_runtime import NOTHING, Reject, draft, number, string_bytes
-from pgoutput_construct.wire.types import Lsn, Timestamp
+from pgoutput_construct.wire.types import Float, Lsn, Timestamp
 """
 
 ABOUT = "For input that it does not accept it raises one of codec_runtime.REJECTIONS; the definitions then explain."

@@ -87,5 +87,7 @@ def _checks(field: Field, name: str) -> Iterator[str]:
         yield REJECT
         if field.is_letter:
             yield f"{name} = chr({name})"
+    elif field.is_float:
+        yield f"{name} = {field.python}({name})"
     elif field.python not in ("int", "bytes"):
         yield f"{name} = number({field.python}, {name})"

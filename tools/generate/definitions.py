@@ -24,8 +24,8 @@ from pgoutput_construct.wire.structures import (
 )
 from pgoutput_construct.wire.parameters import ParameterDefaults
 from pgoutput_construct.wire.primitives import (
-    Absent, Bits, Constant, Data, End, FullXid, Letter, Oid, OneOf, SInt8, SInt16, SInt32, SInt64, Since, String,
-    TimestampTz, UInt8, UInt16, UInt32, UInt64, Xid, XLogRecPtr,
+    Absent, Bits, Constant, Data, End, Float64, FullXid, Letter, Oid, OneOf, SInt8, SInt16, SInt32, SInt64, Since,
+    String, TimestampTz, UInt8, UInt16, UInt32, UInt64, Xid, XLogRecPtr,
 )
 """
 

@@ -13,7 +13,7 @@ __all__ = ["Names", "elements", "structure"]
 
 Row = dict[str, Any]
 
-TYPES = {"Lsn": "lsn", "Timestamp": "time"}
+TYPES = {"Lsn": "lsn", "Timestamp": "time", "Float": "double"}
 """Number types that are not displayed as plain numbers, by their Python type."""
 
 
@@ -99,7 +99,7 @@ def _field(field: Field, names: Names, owner: str) -> Row:
     about = {"name": field.name, "about": field.description, "abbr": names.of(owner, field.name, kind)}
     if field.size is None or field.is_block:
         return {"kind": kind, **about, "length": field.length, "size": field.size}
-    if kind == "time":
+    if kind in ("time", "double"):
         return {"kind": kind, **about, "size": field.size}
     bits = [{"mask": mask, "name": meaning} for mask, meaning in (field.bits or {}).items()]
     meanings = dict(zip(field.codes, (field.values or {}).values(), strict=True))

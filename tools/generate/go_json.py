@@ -88,6 +88,8 @@ class GoPrinting:
                 write(f"j.LSN({value})")
             case Number(python="Timestamp"):
                 write(f"j.Timestamp({value})")
+            case Number(python="Float"):
+                write(f"j.Float({value})")
             case Number(signed=signed):
                 write(f"j.Int(int64({value}))" if signed else f"j.Uint(uint64({value}))")
             case Letter():

@@ -41,7 +41,7 @@ _TAKEN: Final = _OWN.union(RESERVED["go"].split(), _PREDECLARED.split())
 """The names that no local variable may have."""
 _INITIALS: Final = {"lsn": "LSN", "lsns": "LSNs", "oid": "OID", "oids": "OIDs", "xid": "XID", "id": "ID", "gid": "GID"}
 """The words that Go's conventions write in upper case."""
-_WIRE_TYPES: Final = {"Lsn": "wire.LSN", "Timestamp": "wire.Timestamp"}
+_WIRE_TYPES: Final = {"Lsn": "wire.LSN", "Timestamp": "wire.Timestamp", "Float": "float64"}
 """The types of numbers that have a class in Python, by its name."""
 
 
@@ -94,6 +94,8 @@ def number_type(field: Field) -> str:
 def number_method(field: Field) -> str:
     """Return the method that reads or writes a number: ``Uint32``."""
     assert field.size is not None
+    if field.is_float:
+        return f"Float{8 * field.size}"
     return f"{'Int' if field.signed else 'Uint'}{8 * field.size}"
 
 

@@ -161,7 +161,8 @@ class _File:
             return {"size": field.size}
         if field.size is None:
             return {"size": field.length} if field.length else {"size-eos": True}
-        return {"type": f"{'s' if field.signed else 'u'}{field.size}", **self._valid(owner, field)}
+        kind = "f" if field.is_float else "s" if field.signed else "u"
+        return {"type": f"{kind}{field.size}", **self._valid(owner, field)}
 
     def _valid(self, owner: str, field: Field) -> Entry:
         if field.bits:

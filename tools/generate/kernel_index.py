@@ -20,15 +20,16 @@ def row_messages(spec: Spec) -> list[Message]:
 def row_fields(spec: Spec) -> dict[str, str]:
     """Return the fields of the index for messages with tuples, by name and numpy type: offsets (int64), and numbers.
 
-    A number is not indexed if its name is that of an offset in another message.
+    A number is not indexed if its name is that of an offset, or of a number in floating point, in another message.
     """
     elements = [element for message in row_messages(spec) for element in message.exposed]
     choices = [element for element in elements if isinstance(element, Choice) and not element.valued]
     fields = [element for element in elements if isinstance(element, Field)]
     positions = {*(choice.name for choice in choices), *(field.name for field in fields if field.part)}
+    floats = {field.name for field in fields if field.is_float}
     sizes: dict[str, int] = {choice.kind_name: 1 for choice in choices}
     for field in fields:
-        if field.width and field.name not in positions:
+        if field.width and field.name not in positions | floats:
             sizes[field.name] = max(field.width, sizes.get(field.name, 0))
     names = dict.fromkeys(name for element in elements for name in getattr(element, "names", (element.name,)))
     kept = {name: f"uint{8 * sizes[name]}" for name in names if name in sizes}

@@ -126,8 +126,8 @@ def _readers(spec: Spec) -> str:
 
 
 def _form(field: Field) -> str:
-    """Return the kind of a field: number, letter, or bytes with start and length; ``?`` if it may be absent."""
-    form = "letter" if field.is_letter else "number" if field.width else "bytes"
+    """Return the kind of a field: number, float, letter, or bytes with start and length; ``?`` if it may be absent."""
+    form = "letter" if field.is_letter else "float" if field.is_float else "number" if field.width else "bytes"
     return form + ("?" if field.conditional else "")
 
 

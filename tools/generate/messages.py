@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 from pgoutput_construct.wire.field_renames import former, renamed
 from pgoutput_construct.wire.types import (
-    REQUIRED, Extended, FieldedBytes, FormattedBytes, Lsn, Marker, Timestamp, require
+    REQUIRED, Extended, FieldedBytes, Float, FormattedBytes, Lsn, Marker, Timestamp, require
 )
 """
 

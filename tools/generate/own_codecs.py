@@ -50,14 +50,14 @@ extern crate alloc;
 
 $modules
 pub use errors::{Error, Reason};
-pub use values::{Letter, Lsn, Text, Timestamp};
+pub use values::{Float, Letter, Lsn, Text, Timestamp};
 """)
 _INDEX: Final = """\
 // {mark}
 
 export * as messages from "./messages.js";
 export {{ lsnText, stringify, timestampText, WireError }} from "./wire.js";
-export type {{ Json, Lsn, Reason, Text, Timestamp, Trace }} from "./wire.js";
+export type {{ Float, Json, Lsn, Reason, Text, Timestamp, Trace }} from "./wire.js";
 """
 
 

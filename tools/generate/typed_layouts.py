@@ -43,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Number:
-    """An integer: its size in bytes, whether it has a sign, and its Python type: ``int``, ``Lsn`` or ``Timestamp``."""
+    """A number: its size in bytes, whether it has a sign, and its Python type, such as ``int`` or ``Float``."""
 
     size: int
     signed: bool = False

@@ -27,7 +27,7 @@ from tools.language import Choice
 
 __all__ = ["TypeScriptJson"]
 
-_PRINTED: Final = {"Lsn": "wire.lsnText({})", "Timestamp": "wire.timestampText({})"}
+_PRINTED: Final = {"Lsn": "wire.lsnText({})", "Timestamp": "wire.timestampText({})", "Float": "wire.jsonFloat({})"}
 """How numbers with a meaning of their own are printed, by their Python type."""
 
 

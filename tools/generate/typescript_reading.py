@@ -182,7 +182,8 @@ class TypeScriptReading:
 
 
 def _number(field: Field, size: int, path: str) -> str:
-    call = f"{'int' if field.signed else 'uint'}{8 * size}({path})"
+    kind = "float" if field.is_float else "int" if field.signed else "uint"
+    call = f"{kind}{8 * size}({path})"
     if field.values:
         return f"oneOf({path}, {size}, r.{call}, {codes(field)})"
     if field.bits:

@@ -175,6 +175,8 @@ def _field(structure: Structure, field: Field, given: str, source: Source) -> st
         call = f"bytes({path}, {given})"
     elif field.is_letter:
         call = f"letter({path}, {given}, {letters(field)})"
+    elif field.is_float:
+        call = f"float64({path}, {given})"
     else:
         call = f"{'int' if field.signed else 'uint'}({path}, {field.size}, {_number(field, given, path)})"
     return call

@@ -1,10 +1,12 @@
 """The JSON encoding of field values in the vectors: the one that ``pgoutput decode`` prints."""
 
+import math
+import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-__all__ = ["NUMBERS", "text", "utf8"]
+__all__ = ["NUMBERS", "QUIET_NAN", "text", "utf8"]
 
 
 def utf8(data: bytes) -> str | None:
@@ -33,5 +35,19 @@ def _timestamp(value: int) -> str:
         return str(value)
 
 
-NUMBERS: Final[Mapping[str, Callable[[int], Any]]] = {"int": int, "Lsn": _lsn, "Timestamp": _timestamp}
-"""The JSON encoding of numbers, by the Python type of the field."""
+def _float(bits: int) -> Any:
+    (value,) = struct.unpack(">d", bits.to_bytes(8, "big"))
+    if math.isnan(value):
+        return "NaN" if bits == QUIET_NAN else {"hex": f"{bits:016x}"}
+    return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+QUIET_NAN: Final = 0x7FF8000000000000
+"""The bits of PostgreSQL's own NaN."""
+NUMBERS: Final[Mapping[str, Callable[[int], Any]]] = {
+    "int": int,
+    "Lsn": _lsn,
+    "Timestamp": _timestamp,
+    "Float": _float,
+}
+"""The JSON encoding of numbers, by the Python type of the field; of one in floating point it gets the bits."""

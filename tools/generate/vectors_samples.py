@@ -1,7 +1,9 @@
 """Generates messages for the vectors: values at their limits, every branch, every count."""
 
+import struct
 from collections.abc import Iterator
 
+from tools.generate.vectors_forms import QUIET_NAN
 from tools.generate.vectors_settings import Setting
 from tools.language import Choice, Field, Message, Repeat, Spec
 from tools.language.elements import Element, Structure
@@ -21,6 +23,11 @@ MANY = 258
 """The number of items whose count has two different bytes."""
 TIME = 767_880_000_123_456
 """A time in May 2024, in microseconds since 2000-01-01 UTC."""
+FLOATS = (
+    *(0, 1 << 63, 1, 0x10000000000000, 0x433FFFFFFFFFFFFF, 0x444B1AE4D6E2EF50, 0x7FEFFFFFFFFFFFFF, 0xBFF0000000000000),
+    *(0x7FF << 52, 0xFFF << 52, QUIET_NAN, QUIET_NAN | 1 << 63, QUIET_NAN | 0xBEEF, (0x7FF << 52) + 1),
+)
+"""The bits of numbers in floating point: both zeros, the least and the greatest, integers; infinities; NaNs."""
 
 
 def samples(spec: Spec, message: Message, setting: Setting) -> list[bytes]:
@@ -167,6 +174,8 @@ def _numbers(field: Field, number: int) -> list[int]:
     """Return all values or bits of a field; or, without them, an ordinary one, then those at the limits and halfway."""
     if field.values or field.bits:
         return [*field.codes] or [field.mask, 0, *(field.bits or ())]
+    if field.is_float:
+        return [int.from_bytes(struct.pack(">d", number + 0.1), "big"), *FLOATS]
     size = field.size or 0
     half = 1 << 8 * size - 1
     own = int.from_bytes(bytes((number + i) % 127 + 1 for i in range(size)), "big")

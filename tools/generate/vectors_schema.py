@@ -161,6 +161,10 @@ _LEAVES: Schema = {
         "pattern": r"^(-?infinity|-?\d+|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00)$",
         "description": "ISO 8601; microseconds since 2000-01-01 UTC where the year is not one of 1 to 9999.",
     },
+    "Float": {
+        **_any({"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}, _object({"hex": HEX})),
+        "description": "A number, or the digits of a NaN with other bits than PostgreSQL's own.",
+    },
     "str": {**_any({"type": "string"}, _object({"hex": HEX})), "description": "Text, or bytes that are not UTF-8."},
     "bytes": _object({"hex": HEX}),
 }

@@ -142,6 +142,8 @@ class Field(Conditional):
         """Its struct format character; KeyError if its size varies."""
         if self.is_block:
             return f"{self.size}s"
+        if self.is_float:
+            return "d"
         letter = _STRUCT_CODES[self.size or 0]
         return letter.lower() if self.signed else letter
 
@@ -154,6 +156,11 @@ class Field(Conditional):
     def is_block(self) -> bool:
         """Whether it is bytes of a fixed length."""
         return self.size is not None and self.type is not None and self.type.python == "bytes"
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a number in floating point."""
+        return self.type is not None and self.type.python == "Float"
 
     @cached_property
     def is_letter(self) -> bool:

@@ -43,7 +43,18 @@ RESERVED_PARAMETERS = (
 
 _TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias"})
 _WIRE = frozenset(
-    {"BY_TAG", "ConnectionMessage", "Extended", "FOLLOWING", "FORMS", "FieldedBytes", "FormattedBytes", "Frame", "Lsn"}
+    {
+        "BY_TAG",
+        "ConnectionMessage",
+        "Extended",
+        "FOLLOWING",
+        "FORMS",
+        "FieldedBytes",
+        "Float",
+        "FormattedBytes",
+        "Frame",
+        "Lsn",
+    }
     | {"Marker", "PgoutputMessage", "REQUIRED", "Reject", "Timestamp", "VALUES"}
 )
 _CONSTRUCTS = frozenset(

@@ -23,6 +23,7 @@ NUMBERS: Final[Mapping[str, tuple[int, bool, str]]] = {
     "FullXid": (8, False, "int"),
     "XLogRecPtr": (8, False, "Lsn"),
     "TimestampTz": (8, True, "Timestamp"),
+    "Float64": (8, False, "Float"),
 }
 """The primitives that read numbers: of each the number of bytes, whether it has a sign, and the type in Python."""
 TEXTS: Final[Mapping[str, tuple[str, str]]] = {"String": ("str", "string"), "Data": ("bytes", "binary")}
@@ -70,9 +71,9 @@ def _problems_of_text(kind: Type) -> Iterator[Words]:
 
 
 def _problems_of_number(kind: Type, size: int) -> Iterator[Words]:
-    arrow = f"{'' if kind.signed else 'u'}int{8 * size}"
+    arrow = f"float{8 * size}" if kind.python == "Float" else f"{'' if kind.signed else 'u'}int{8 * size}"
     fitting = [name for name, facts in NUMBERS.items() if facts == (size, kind.signed, kind.python)]
-    if not kind.arrow.endswith(f"int{8 * size}"):
+    if kind.arrow != arrow and (kind.python == "Float" or not kind.arrow.endswith(f"int{8 * size}")):
         yield f"a number of {size} bytes is not Arrow's {kind.arrow}", f"Write arrow: {arrow}."
     elif kind.arrow != arrow:
         yield f"a number {_sign(kind.signed)} is not Arrow's {kind.arrow}", f"Write arrow: {arrow}, or change signed."
@@ -82,8 +83,11 @@ def _problems_of_number(kind: Type, size: int) -> Iterator[Words]:
         problem = f"{kind.construct} reads {reads}, not {size} bytes {_sign(kind.signed)} as {kind.python}"
         others = f"Write construct: one of {fitting}, or" if fitting else "Write"
         yield problem, f"{others} the bytes, signed and python of {kind.construct}."
-    elif (bits := re.match(r"Int([0-9]+)", kind.notation)) and int(bits[1]) != 8 * size:
-        yield f"its name says {bits[1]} bits, and it has {size} bytes", f"Call it Int{8 * size}, or change bytes."
+    elif (bits := re.match(r"(?:Int|Float)([0-9]+)", kind.notation)) and int(bits[1]) != 8 * size:
+        yield (
+            f"its name says {bits[1]} bits, and it has {size} bytes",
+            f"Call it {kind.notation[: bits.start(1)]}{8 * size}, or change bytes.",
+        )
 
 
 def _sign(signed: bool) -> str:

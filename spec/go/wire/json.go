@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"math"
 	"strconv"
 	"unicode/utf8"
 )
@@ -103,6 +105,25 @@ func (j *JSON) Int(value int64) {
 func (j *JSON) Uint(value uint64) {
 	j.value(strconv.FormatUint(value, 10))
 }
+
+// Float writes a number in floating point; a NaN with other bits than PostgreSQL's own is an object with their digits.
+func (j *JSON) Float(value float64) {
+	switch bits := math.Float64bits(value); {
+	case math.IsInf(value, 1):
+		j.text("Infinity")
+	case math.IsInf(value, -1):
+		j.text("-Infinity")
+	case bits == quietNaN:
+		j.text("NaN")
+	case math.IsNaN(value):
+		j.Hex("hex", binary.BigEndian.AppendUint64(nil, bits))
+	default:
+		j.value(strconv.FormatFloat(value, 'e', -1, 64))
+	}
+}
+
+// quietNaN has the bits of the NaN that PostgreSQL's get_float8_nan() returns.
+const quietNaN = 0x7ff8 << 48
 
 // LSN writes a position.
 func (j *JSON) LSN(value LSN) {

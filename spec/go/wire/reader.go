@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"strings"
 )
 
@@ -124,6 +125,9 @@ func (r *Reader) Int32(name string) int32 { return int32(r.Uint32(name)) }
 
 // Int64 reads a signed integer.
 func (r *Reader) Int64(name string) int64 { return int64(r.Uint64(name)) }
+
+// Float64 reads a number in floating point, with all of its bits.
+func (r *Reader) Float64(name string) float64 { return math.Float64frombits(r.Uint64(name)) }
 
 // Letter reads one of some letters.
 func (r *Reader) Letter(name, letters string) Letter {

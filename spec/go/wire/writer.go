@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 )
 
 // Writer collects the bytes of a message.
@@ -86,6 +87,9 @@ func (w *Writer) Int32(value int32) { w.Uint32(uint32(value)) }
 
 // Int64 writes a signed integer.
 func (w *Writer) Int64(value int64) { w.Uint64(uint64(value)) }
+
+// Float64 writes a number in floating point, with all of its bits.
+func (w *Writer) Float64(value float64) { w.Uint64(math.Float64bits(value)) }
 
 // CheckOneOf notes an error unless a number is one of some.
 func CheckOneOf[T Integer](w *Writer, name string, value T, values ...T) T {

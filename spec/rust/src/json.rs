@@ -3,7 +3,7 @@
 use alloc::{string::String, vec::Vec};
 use core::fmt::Write;
 
-use crate::values::{Letter, Lsn, Text, Timestamp};
+use crate::values::{Float, Letter, Lsn, Text, Timestamp};
 
 /// A JSON text that is being written, with the parameters of the layouts of what is in it.
 pub struct Json<'l, L> {
@@ -135,6 +135,22 @@ printed! {
     i64: "{}";
     Lsn: "\"{}\"";
     Timestamp: "\"{}\"";
+}
+
+impl<L> ToJson<L> for Float {
+    fn json(&self, json: &mut Json<'_, L>) {
+        const QUIET_NAN: u64 = 0x7ff8 << 48;
+        match self.0 {
+            value if value.is_finite() => {
+                let _ = write!(json.out, "{value:?}");
+            }
+            value if value.is_infinite() => {
+                json.text(if value > 0.0 { "Infinity" } else { "-Infinity" });
+            }
+            value if value.to_bits() == QUIET_NAN => json.text("NaN"),
+            value => json.hex("hex", &value.to_be_bytes()),
+        }
+    }
 }
 
 impl<L> ToJson<L> for Letter {

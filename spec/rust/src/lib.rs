@@ -26,4 +26,4 @@ mod values;
 mod writer;
 
 pub use errors::{Error, Reason};
-pub use values::{Letter, Lsn, Text, Timestamp};
+pub use values::{Float, Letter, Lsn, Text, Timestamp};

@@ -1,10 +1,10 @@
-//! The integers of the wire, big-endian.
+//! The numbers of the wire, big-endian.
 
 use alloc::vec::Vec;
 
-use crate::values::{Lsn, Timestamp};
+use crate::values::{Float, Lsn, Timestamp};
 
-/// An integer of the wire.
+/// A number of the wire; of one in floating point these are the bits.
 pub trait Number: Copy + PartialEq {
     const SIZE: usize;
     fn read(data: &[u8]) -> Self;
@@ -59,4 +59,5 @@ numbers! {
     i64, same, same, i64;
     u64, Lsn, |each: Lsn| each.0, Lsn;
     i64, Timestamp, |each: Timestamp| each.0, Timestamp;
+    u64, |bits| Float(f64::from_bits(bits)), |each: Float| each.0.to_bits(), Float;
 }

@@ -49,6 +49,24 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// A number in floating point (float8). NaN equals NaN, whatever its bits, as in PostgreSQL.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Float(pub f64);
+
+impl PartialEq for Float {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 || self.0.is_nan() && other.0.is_nan()
+    }
+}
+
+impl Eq for Float {}
+
+impl From<f64> for Float {
+    fn from(value: f64) -> Self {
+        Self(value)
+    }
+}
+
 /// A byte that stands for a letter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Letter(pub u8);

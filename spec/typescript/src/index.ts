@@ -12,4 +12,4 @@ export * as connection from "./connection.js";
 export * as pgoutput from "./pgoutput.js";
 export * as replication from "./replication.js";
 export { lsnText, stringify, timestampText, WireError } from "./wire.js";
-export type { Json, Lsn, Reason, Text, Timestamp, Trace } from "./wire.js";
+export type { Float, Json, Lsn, Reason, Text, Timestamp, Trace } from "./wire.js";

@@ -1,7 +1,7 @@
 /** Reading bytes: whatever is read is compared with the bytes that are left first. */
 
-import { hasOnly, Path, textOf, WireError } from "./values.js";
-import type { Reason, Text } from "./values.js";
+import { hasOnly, Path, QUIET_NAN, textOf, WireError } from "./values.js";
+import type { Float, Reason, Text } from "./values.js";
 
 /** Is called for each field that was read, with its path, the range of its bytes, and its value. */
 export type Trace = (path: string, start: number, end: number, value: unknown) => void;
@@ -98,6 +98,13 @@ export class Reader {
   int64(name: string): bigint {
     const start = this.take(name, 8);
     return this.note(name, start, this.view.getBigInt64(start));
+  }
+
+  float64(name: string): Float {
+    const start = this.take(name, 8);
+    const value = this.view.getFloat64(start);
+    const isOther = Number.isNaN(value) && this.view.getBigUint64(start) !== QUIET_NAN;
+    return this.note(name, start, isOther ? this.data.subarray(start, this.at) : value);
   }
 
   /** Check a number of some bytes, which ends here. */

@@ -6,6 +6,12 @@ export type Lsn = bigint;
 /** Microseconds since 2000-01-01 00:00 UTC (TimestampTz). */
 export type Timestamp = bigint;
 
+/** A number in floating point (float8); the eight bytes of a NaN whose bits are not those of PostgreSQL's own. */
+export type Float = number | Uint8Array;
+
+/** The bits of the NaN that PostgreSQL's get_float8_nan() returns; numbers do not keep those of others. */
+export const QUIET_NAN = 0x7ff8n << 48n;
+
 /** Text; its bytes, if they are not UTF-8. */
 export type Text = string | Uint8Array;
 
@@ -190,12 +196,18 @@ export function jsonTextOrHex(name: string, data: Uint8Array): Json {
   return typeof text === "string" ? text : jsonHex(name, data);
 }
 
+/** Return a number in floating point; one that JSON does not have is text, or an object with the digits of its bytes. */
+export function jsonFloat(value: Float): Json {
+  if (typeof value !== "number") return jsonHex("hex", value);
+  return Number.isFinite(value) ? value : String(value);
+}
+
 /** Return text, or an object with the digits of its bytes if they are not UTF-8. */
 export function jsonText(text: Text): Json {
   return typeof text === "string" ? text : jsonHex("hex", text);
 }
 
-/** Return a value as the text of JSON: a bigint as a number with all of its digits. */
+/** Return a value as the text of JSON: a bigint as a number with all of its digits, a large number with an exponent. */
 export function stringify(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(stringify).join(",")}]`;
   if (value !== null && typeof value === "object") {
@@ -203,5 +215,8 @@ export function stringify(value: Json): string {
       .map(([key, each]) => `${JSON.stringify(key)}:${stringify(each)}`)
       .join(",")}}`;
   }
-  return typeof value === "bigint" ? String(value) : JSON.stringify(value);
+  if (typeof value === "bigint") return String(value);
+  if (Object.is(value, -0)) return "-0.0";
+  if (typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER) return value.toExponential();
+  return JSON.stringify(value);
 }

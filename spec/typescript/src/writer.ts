@@ -1,7 +1,7 @@
 /** Writing bytes: values that a message cannot carry are errors. */
 
-import { bytesOf, hasOnly, Path, WireError } from "./values.js";
-import type { Text } from "./values.js";
+import { bytesOf, hasOnly, Path, QUIET_NAN, WireError } from "./values.js";
+import type { Float, Text } from "./values.js";
 
 /** Collects the bytes of a message. */
 export class Writer {
@@ -74,6 +74,17 @@ export class Writer {
     else if (size === 4) this.view.setUint32(start, Number(BigInt.asUintN(32, whole)));
     else if (size === 2) this.view.setUint16(start, Number(BigInt.asUintN(16, whole)));
     else this.view.setUint8(start, Number(BigInt.asUintN(8, whole)));
+  }
+
+  float64(name: string, value: Float): void {
+    if (typeof value !== "number") {
+      this.possible(name, value instanceof Uint8Array);
+      this.bytes(name, value, 8);
+      return;
+    }
+    const start = this.room(8);
+    if (Number.isNaN(value)) this.view.setBigUint64(start, QUIET_NAN);
+    else this.view.setFloat64(start, value);
   }
 
   oneOf<T extends number | bigint>(name: string, value: T, ...values: T[]): T {

@@ -60,6 +60,10 @@ function DEFINE.time(element)
   element.field = register(ProtoField.absolute_time(element.abbr, element.name, base.UTC, element.about))
 end
 
+function DEFINE.double(element)
+  element.field = register(ProtoField.double(element.abbr, element.name, element.about))
+end
+
 function DEFINE.string(element)
   element.field = register(ProtoField.stringz(element.abbr, element.name, base.UNICODE, element.about))
 end

@@ -178,6 +178,14 @@ function READ.number(cursor, element, path, label, tree)
   return item
 end
 
+-- Return an item, with its label instead of the name of the element.
+local function labelled(item, element, label)
+  if item and label ~= element.name then
+    item:set_text(label .. item.text:sub(#element.name + 1))
+  end
+  return item
+end
+
 local MICROSECONDS = Int64(1000000)
 local EPOCH = Int64(946684800) -- 2000-01-01 in Unix time
 
@@ -190,10 +198,12 @@ function READ.time(cursor, element, path, label, tree)
     seconds, rest = seconds - Int64(1), rest + MICROSECONDS
   end
   local item = add(tree, element.field, range, NSTime.new((seconds + EPOCH):tonumber(), rest:tonumber() * 1000))
-  if item and label ~= element.name then
-    item:set_text(label .. item.text:sub(#element.name + 1))
-  end
-  return item
+  return labelled(item, element, label)
+end
+
+function READ.double(cursor, element, path, label, tree)
+  local range = cursor:take(element.size, path)
+  return labelled(add(tree, element.field, range), element, label)
 end
 
 function READ.string(cursor, element, path, label, tree)
