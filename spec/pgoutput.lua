@@ -667,6 +667,7 @@ MESSAGES = {
         about = "The row before the change: the whole row, or its key where that changed or is TOASTed, or nothing.",
         tag_name = "old_kind",
         tag_abbr = "pgoutput.old_kind",
+        tag_type = "char",
         alternatives = {
           {tag = 75, name = "key", about = "The old key; columns outside the key are null.", part = "TupleData"},
           {tag = 79, name = "row", about = "The whole old row, under REPLICA IDENTITY FULL.", part = "TupleData"},
@@ -731,6 +732,7 @@ MESSAGES = {
         about = "The removed row: whole, or its key.",
         tag_name = "old_kind",
         tag_abbr = "pgoutput.old_kind",
+        tag_type = "char",
         alternatives = {
           {tag = 75, name = "key", about = "The old key; columns outside the key are null.", part = "TupleData"},
           {tag = 79, name = "row", about = "The whole old row, under REPLICA IDENTITY FULL.", part = "TupleData"},
@@ -1268,6 +1270,7 @@ PARTS = {
               valued = true,
               tag_name = "value",
               tag_abbr = "pgoutput.value",
+              tag_type = "char",
               alternatives = {
                 {tag = 110, name = "null", about = "NULL."},
                 {tag = 117, name = "unchanged", about = "An unchanged TOASTed value, which is not sent."},
@@ -1439,7 +1442,8 @@ function DEFINE.choice(element)
     define_all(alternative.content and alternative.content.elements or {})
   end
   element.field = node_field(element)
-  element.tag = register(ProtoField.char(element.tag_abbr, element.tag_name, base.HEX, named, nil, element.about))
+  local create, shown = table.unpack(TYPES[element.tag_type])
+  element.tag = register(create(element.tag_abbr, element.tag_name, shown, named, nil, element.about))
 end
 
 for _, described in ipairs({FRAMES, MESSAGES, PARTS}) do

@@ -36,7 +36,7 @@ T = TypeVar("T")
 class Branch(NamedTuple):
     """A drawn branch of a choice: its tag, and its content."""
 
-    kind: str | None
+    kind: str | int | None
     value: Any
 
 
@@ -67,7 +67,7 @@ def exactly(items: SearchStrategy[T], number: int) -> SearchStrategy[tuple[T, ..
     return st.nothing() if items.is_empty and number else several(items, number, number)
 
 
-def branches(cases: Mapping[str, SearchStrategy[Any]], optional: bool = False) -> SearchStrategy[Branch]:
+def branches(cases: Mapping[str | int, SearchStrategy[Any]], optional: bool = False) -> SearchStrategy[Branch]:
     """Return the branches of a choice; also no branch if it is optional."""
     possible = {kind: strategy for kind, strategy in cases.items() if not strategy.is_empty}
     taken = [st.builds(Branch, st.just(kind), strategy) for kind, strategy in possible.items()]
@@ -160,9 +160,9 @@ def _content(construct: Any, context: Mapping[str, Any] | None = None) -> Constr
     return construct
 
 
-def _cases(kind: Kind, cases: Mapping[str, Construct], context: Mapping[str, Any]) -> dict[str, Strategy]:
+def _cases(kind: Kind, cases: Mapping[str | int, Construct], context: Mapping[str, Any]) -> dict[str | int, Strategy]:
     """Return the strategies of the content of each tag that the parameters permit."""
-    known = [tag for tag in kind.letters if kind.problem(tag, context) is None]
+    known = [tag for tag in kind.tags.values() if kind.problem(tag, context) is None]
     return {tag: _strategy(cases[tag], context) if tag in cases else st.none() for tag in known}
 
 

@@ -211,7 +211,7 @@ class Letter(Primitive):
         self.letters = tuple(letters)
         self.choices = ", ".join(self.letters)
 
-    def _parse(self, stream: IO[bytes], context: Any, path: str) -> str | None:
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
         offset = stream.tell()
         return self._checked(take(stream, 1, path).decode("latin-1"), context, path, offset)
 

@@ -137,7 +137,7 @@ class Reference:
     def _unknown(self, data: bytes) -> str:
         if not data:
             return "empty payload"
-        tags = " ".join(tag.decode("ascii") for tag in self.by_tag)
+        tags = " ".join(chr(tag[0]) if 32 < tag[0] < 127 else f"{tag[0]:#04x}" for tag in self.by_tag)
         return f"unknown tag {data[:1]!r}: the tags are {tags}"
 
 

@@ -162,12 +162,14 @@ class Kind(Letter):
 
     def __init__(
         self,
-        tags: Iterable[str],
+        tags: Iterable[str] | Iterable[int],
         before: bytes | None = None,
-        since: Mapping[str, int] | None = None,
-        only: Mapping[str, tuple[Reference, str]] | None = None,
+        since: Mapping[Any, int] | None = None,
+        only: Mapping[Any, tuple[Reference, str]] | None = None,
     ) -> None:
-        super().__init__(tags)
+        super().__init__(map(str, tags := tuple(tags)))
+        self.tags: dict[bytes, Any] = {each.encode() if isinstance(each, str) else bytes([each]): each for each in tags}
+        """The tags in Python, letters or numbers, by their bytes."""
         self.before = before
         self.since = since or {}
         self.only = only or {}
@@ -176,7 +178,7 @@ class Kind(Letter):
             self.flagbuildnone = True
             self.fixed_size = None
 
-    def problem(self, tag: str, context: Any) -> str | None:
+    def problem(self, tag: Any, context: Any) -> str | None:
         """Return why a tag is not permitted under the parameters, None if it is."""
         if tag in self.since and context["_params"].get("proto_version", 1) < self.since[tag]:
             return f"{tag!r} belongs to protocol version {self.since[tag]} and newer"
@@ -184,17 +186,29 @@ class Kind(Letter):
             return f"{tag!r} is permitted only if: {self.only[tag][1]}"
         return None
 
-    def _parse(self, stream: IO[bytes], context: Any, path: str) -> str | None:
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
         offset = stream.tell()
-        following = stream.read(1)
-        stream.seek(offset)
-        return None if following and following == self.before else super()._parse(stream, context, path)
+        byte = take(stream, 1, path)
+        if byte == self.before:
+            stream.seek(offset)
+            return None
+        return self._possible(self.tags.get(byte), shown(self._read(byte)), context, path, offset)
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
-        return None if obj is None and self.before is not None else super()._build(obj, stream, context, path)
+        if obj is None and self.before is not None:
+            return None
+        known = next((byte for byte, tag in self.tags.items() if obj == tag), b"")
+        self._possible(self.tags.get(known), shown(obj), context, path, stream.tell())
+        stream.write(known)
+        return obj
 
-    def _checked(self, letter: Any, context: Any, path: str, offset: int) -> str:
-        tag = super()._checked(letter, context, path, offset)
+    def _read(self, byte: bytes) -> str | int:
+        """Return a byte as tags are in Python."""
+        return byte[0] if any(isinstance(tag, int) for tag in self.tags.values()) else byte.decode("latin-1")
+
+    def _possible(self, tag: Any, given: str, context: Any, path: str, offset: int) -> Any:
+        if tag is None:
+            raise FieldError(f"must be one of {self.choices}, not {given}", path, offset)
         if problem := self.problem(tag, context):
             raise FieldError(problem, path, offset)
         return tag
@@ -209,10 +223,10 @@ class Valued(Construct):
 
     def __init__(
         self,
-        values: Mapping[str, Any],
-        cases: Mapping[str, Construct],
-        since: Mapping[str, int] | None = None,
-        only: Mapping[str, tuple[Reference, str]] | None = None,
+        values: Mapping[Any, Any],
+        cases: Mapping[Any, Construct],
+        since: Mapping[Any, int] | None = None,
+        only: Mapping[Any, tuple[Reference, str]] | None = None,
     ) -> None:
         super().__init__()
         self.values = values
@@ -221,7 +235,7 @@ class Valued(Construct):
         self.flagbuildnone = None in values.values()
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> Any:
-        tag = str(self.kind._parsereport(stream, context, path))
+        tag = self.kind._parsereport(stream, context, path)
         value = self.values[tag]
         if tag not in self.cases:
             return value

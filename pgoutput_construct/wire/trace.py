@@ -168,7 +168,7 @@ class _Recorder:
         self.spans: list[FieldSpan] = []
         self.failed: tuple[str, int] | None = None
         """The key of the primitive that failed, and the number of bytes that it read."""
-        self.tags: dict[str, str] = {}
+        self.tags: dict[str, str | int] = {}
         """The tags of the choices, by path."""
 
     def read(self, primitive: Primitive, stream: IO[bytes], context: Any, path: str) -> Any:

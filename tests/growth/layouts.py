@@ -59,8 +59,14 @@ SENT: Final[list[tuple[Any, str]]] = [
         GROWN.Commit(pgo.Lsn(16), pgo.Lsn(32), TIME, seconds=1e300),
         "43 00 0000000000000010 0000000000000020 0000000000000005 7e37e43c8800759c",
     ),
+    (GROWN.Advice(0, None, None, None), "c8 00 07"),
+    (GROWN.Advice(10, 7, 1, Float(0.5)), f"c8 0a 00000007 01 {HALF} 07"),
 ]
 REFUSED: Final = [
+    "c8 01 07",
+    "c8 00 01 3fe0000000000000",
+    "c8 00 06",
+    "c8 ff 00 07",
     f"49 00000007 {HALF} 4e 0002 6e 6e 0001",
     "49 00000007 4e 0000",
     "54 00000002 01 00000007 00000008 0000000000000005",
@@ -69,6 +75,9 @@ REFUSED: Final = [
     f"68 0001 {HALF} 0000000000000003 0000000100000002",
 ]
 UNBUILT: Final[list[tuple[Any, str, str]]] = [
+    (GROWN.Advice(1, None, None, None), "Advice.target_kind", "must be one of 0, 10, 255, not 1"),
+    (GROWN.Advice("0", None, None, None), "Advice.target_kind", "must be one of 0, 10, 255, not '0'"),
+    (GROWN.Advice(255, "", None, None), "Advice.target_kind", "255 is permitted only if: parallel is set"),
     (
         GROWN.Insert(None, 7, row(None, ranks=()), cost=0),
         "Insert.new.ranks",

@@ -51,7 +51,8 @@ class Author(FieldAuthor):
         self.switched = self.options({row.get("sets") for row in states}) if self.has_options else []
         parts = [self.part() for _ in range(self.up_to(0, 3))]
         tags = self.draw(st.lists(st.sampled_from("BCDEFGIMPQRSTUVWbcdefg"), min_size=1, max_size=4, unique=True))
-        messages = [self.message(tag) for tag in tags] + [*self.bounds(), *self.nested()]
+        notations = [f"Byte1('{tag}')" if self.chance(80) else f"Int8({ord(tag) ^ 0x80})" for tag in tags]
+        messages = [self.message(notation) for notation in notations] + [*self.bounds(), *self.nested()]
         parameters: Data = {name: {"type": "bool"} for name in self.flags}
         if self.versions or self.chance(20):
             parameters["proto_version"] = {"type": "int"}
@@ -139,7 +140,7 @@ class Author(FieldAuthor):
         if self.states:
             message["in"] = self.states[:1] if self.chance(5) else self.states
             message |= {"enters": self.one(self.states)} if self.chance(30) else {}
-        first = {"field": f"Byte1('{tag}')", "name": "tag"}
+        first = {"field": tag, "name": "tag"}
         return message | {"blocks": self.blocks(0, 0, [first])}
 
     def blocks(self, depth: int, least: int, first: Sequence[Data] = ()) -> list[Data]:
@@ -275,7 +276,7 @@ class Author(FieldAuthor):
             groups.append([self.valued(names, depth)])
             return
         name = self.name(names, kind=True)
-        tags = self.draw(st.lists(st.sampled_from(TAGS), min_size=1, max_size=3, unique=True))
+        tags, free = self.tags(3)
         known = set[str]()
         alternatives = [self.alternative(tag, known, depth) for tag in tags]
         self.keep_one(alternatives)
@@ -283,12 +284,18 @@ class Author(FieldAuthor):
         if not self.chance(40):
             groups.append([choice])
             return
-        free = [tag for tag in TAGS if tag not in tags]
-        following = {"field": f"Byte1('{self.one(free)}')", "name": self.name(names)}
+        following = {"field": self.one(free), "name": self.name(names)}
         groups.append([choice | {"optional": True}, following])
 
+    def tags(self, most: int) -> tuple[list[str], list[str]]:
+        """Return the tags of a choice, letters or numbers, and others that it does not have."""
+        letters, numbers = [f"Byte1('{tag}')" for tag in TAGS], [f"Int8({tag})" for tag in (0, 1, 10, 39, 92, 128, 255)]
+        known = numbers if self.chance(25) else letters
+        tags = self.draw(st.lists(st.sampled_from(known), min_size=1, max_size=most, unique=True))
+        return tags, [tag for tag in (*letters, *numbers) if _byte(tag) not in map(_byte, tags)]
+
     def alternative(self, tag: str, known: set[str], depth: int) -> Data:
-        alternative: Data = {"field": f"Byte1('{tag}')", "name": self.name(known)} | self.rule(20) | self.described()
+        alternative: Data = {"field": tag, "name": self.name(known)} | self.rule(20) | self.described()
         alternative |= self.server()
         what = self.up_to(0, 4)
         if what == 0:
@@ -309,13 +316,13 @@ class Author(FieldAuthor):
 
     def valued(self, names: set[str], depth: int) -> Data:
         """Return a choice whose branch shows in the Python value."""
-        tags = self.draw(st.lists(st.sampled_from(TAGS), min_size=1, max_size=4, unique=True))
+        tags, _ = self.tags(4)
         pythons = self.draw(st.permutations(["bytes", "None", "CONSTANT", "Class"]))
         same = self.one(SIZES)["notation"] if self.chance(70) else None
         known = set[str]()
         alternatives = []
         for tag, python in zip(tags, pythons, strict=False):
-            named: Data = {"field": f"Byte1('{tag}')", "name": self.name(known)} | self.rule(15)
+            named: Data = {"field": tag, "name": self.name(known)} | self.rule(15)
             named["python"] = self.python(python)
             then: Data = {"then": self.sized(same)} if python in ("bytes", "Class") else {}
             named |= {"form": self.one(["text", "binary", "none"])} if python == "Class" and self.chance(30) else {}
@@ -339,6 +346,11 @@ class Author(FieldAuthor):
             always = self.one(alternatives)
             for word in ("since", "until", "when", "option"):
                 always.pop(word, None)
+
+
+def _byte(tag: str) -> int:
+    """Return the byte that a tag is."""
+    return ord(tag[7]) if tag.startswith("Byte1") else int(tag[5:-1])
 
 
 def _may_be_absent(element: Data) -> bool:

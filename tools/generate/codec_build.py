@@ -188,7 +188,7 @@ class _Function(Function):
 
     def _choice(self, choice: Choice, value: str, kind: str) -> None:
         for number, each in enumerate(sorted(choice.alternatives, key=lambda a: a.python != "bytes")):
-            test = _shows(each, value) if choice.valued else f"{kind} == {each.letter!r}"
+            test = _shows(each, value) if choice.valued else f"{kind} == {each.key!r}"
             with self.block(f"{'elif' if number else 'if'} {each.tested(test)}:"):
                 self.waiting.append(("B", str(each.tag[0])))
                 self._branch(each, value, choice.valued)

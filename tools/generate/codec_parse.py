@@ -231,7 +231,7 @@ class _Function(Reading):
             with self.block(f"{'elif' if number else 'if'} {_taken(each)}"):
                 self.line("at += 1")
                 if not choice.valued:
-                    self.line(f"{found[choice.kind_name]} = {each.letter!r}")
+                    self.line(f"{found[choice.kind_name]} = {each.key!r}")
                 self._branch(each, found[choice.name])
         if not choice.optional:
             self.write("else:", REJECT)

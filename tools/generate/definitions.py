@@ -116,18 +116,24 @@ def _lines(structure: Structure) -> Iterator[str]:
 
 
 def _kind_lines(choice: Choice, structure: Structure) -> Iterator[str]:
-    tags = "".join(a.letter for a in choice.alternatives)
+    tags = _tags(choice)
     following = structure.elements[structure.elements.index(choice) + 1] if choice.optional else None
-    before = f", before={following.constant!r}" if isinstance(following, Field) else ""
-    yield f'"{choice.kind_name}" / Kind({tags!r}{before}{_since(choice)})'
-    cases = ", ".join(f"{a.letter!r}: {_then(a)}" for a in choice.alternatives)
+    before = f", before={following.constant_bytes!r}" if isinstance(following, Field) else ""
+    yield f'"{choice.kind_name}" / Kind({tags}{before}{_since(choice)})'
+    cases = ", ".join(f"{a.key!r}: {_then(a)}" for a in choice.alternatives)
     yield f'"{choice.name}" / Switch(this.{choice.kind_name}, {{{cases}}}, default=Absent)'
 
 
+def _tags(choice: Choice) -> str:
+    """Return the tags as the argument of a Kind: letters as one str, numbers as a tuple."""
+    keys = [a.key for a in choice.alternatives]
+    return repr(tuple(keys)) if choice.numeric else repr("".join(map(str, keys)))
+
+
 def _since(choice: Choice) -> str:
-    newer = {a.letter: a.since for a in choice.alternatives if isinstance(a.term, Since)}
-    others = {a.letter: a.term for a in choice.alternatives if a.term and a.letter not in newer}
-    only = ", ".join(f"{letter!r}: ({_this(term)}, {in_words(term)!r})" for letter, term in others.items())
+    newer = {a.key: a.since for a in choice.alternatives if isinstance(a.term, Since)}
+    others = {a.key: a.term for a in choice.alternatives if a.term and a.key not in newer}
+    only = ", ".join(f"{key!r}: ({_this(term)}, {in_words(term)!r})" for key, term in others.items())
     return (f", since={newer!r}" if newer else "") + (f", only={{{only}}}" if only else "")
 
 
@@ -178,8 +184,8 @@ def _variant(field: Field, variant: Field, measured: str | None) -> str:
 
 
 def _valued(choice: Choice) -> str:
-    values = "".join(f"{a.letter!r}: {a.value},\n" for a in choice.alternatives)
-    cases = "".join(f"{a.letter!r}: {_then(a)},\n" for a in choice.alternatives if a.then)
+    values = "".join(f"{a.key!r}: {a.value},\n" for a in choice.alternatives)
+    cases = "".join(f"{a.key!r}: {_then(a)},\n" for a in choice.alternatives if a.then)
     return f"Valued({{\n{values}}}, {{\n{cases}}}{_since(choice)})"
 
 

@@ -121,7 +121,8 @@ def _choice(choice: Choice, names: Names, owner: str) -> Row:
     row = {
         "valued": choice.valued,
         "tag_name": tag,
-        "tag_abbr": names.of(owner, tag, "char"),
+        "tag_abbr": names.of(owner, tag, "uint8" if choice.numeric else "char"),
+        "tag_type": "uint8" if choice.numeric else "char",
         "alternatives": [_alternative(a, names, owner) for a in choice.alternatives],
     }
     return row | {"abbr": names.of(owner, f"{choice.name}_content" if choice.valued else choice.name, "none")}

@@ -60,7 +60,7 @@ class GoPrinting:
             if isinstance(each.element, Choice) and not each.element.valued:
                 write(f'j.Key("{each.element.kind_name}")')
                 with self._present(place, each.optional) as value:
-                    write(f"j.Letter({value}.Kind)")
+                    write(f"j.Uint(uint64({value}.Kind))" if each.element.numeric else f"j.Letter({value}.Kind)")
             if self.module.typed.value_bytes(each):
                 write('j.Key("data")', f"j.Digits({place}{'[:]' * isinstance(each.kind, Block)})")
                 continue

@@ -11,7 +11,7 @@ from tools.generate.writer import BraceWriter
 from tools.language import Choice, Field, Spec
 from tools.language.elements import Element, Structure
 
-__all__ = ["GoLines", "GoModule", "branches_with_more", "is_exposed", "shared_kind", "tags_literal"]
+__all__ = ["GoLines", "GoModule", "branches_with_more", "is_exposed", "kind_type", "shared_kind", "tags_literal"]
 
 _WIDTH: Final = 97
 """The longest line of a comment, without its slashes."""
@@ -139,6 +139,11 @@ def shared_kind(union: Union) -> Kind | None:
 def branches_with_more(union: Union) -> list[Branch]:
     """Return the branches with more than a tag: they have content or a condition."""
     return [each for each in union.branches if each.kind is not None or each.alternative.term is not None]
+
+
+def kind_type(choice: Choice) -> str:
+    """Return the type of the tags of a choice."""
+    return "uint8" if choice.numeric else "wire.Letter"
 
 
 def tags_literal(choice: Choice) -> str:

@@ -37,7 +37,8 @@ class GoReading:
     def union(self, union: Union) -> None:
         """Write the statements that read a union, whose choice is in the structure, into ``m``."""
         write, choice, path = self.write, union.choice, self.module.tag_step(union.choice)
-        write(f'm.Kind = r.Tag("{path}", {tags_literal(choice)})')
+        read = f'r.Tag("{path}", {tags_literal(choice)})'
+        write(f"m.Kind = {f'uint8({read})' if choice.numeric else read}")
         branches = branches_with_more(union)
         if not branches:
             return

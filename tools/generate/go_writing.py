@@ -27,7 +27,8 @@ class GoWriting:
     def union(self, union: Union) -> None:
         """Write the statements that write the union ``m``, whose choice is in the structure."""
         write, choice, path = self.write, union.choice, self.module.tag_step(union.choice)
-        write(f'w.Letter("{path}", m.Kind, {tags_literal(choice)})')
+        kind = "wire.Letter(m.Kind)" if choice.numeric else "m.Kind"
+        write(f'w.Letter("{path}", {kind}, {tags_literal(choice)})')
         branches = branches_with_more(union)
         if not branches:
             return

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tools.generate.go_connection import GoConnection
 from tools.generate.go_json import GoPrinting
 from tools.generate.go_messages import GoMessages
-from tools.generate.go_module import GoModule, shared_kind
+from tools.generate.go_module import GoModule, kind_type, shared_kind
 from tools.generate.go_names import exported, letter_literal, type_name
 from tools.generate.go_reading import GoReading
 from tools.generate.go_settings import GoSettings
@@ -108,9 +108,10 @@ class _Types:
         write.about(f"{_about(name, union.about)} Kind says which field has it.")
         write.struct(name, self._contents(union))
         for each in union.branches:
-            constant, letter = f"{name}{each.name}", letter_literal(each.alternative.letter)
+            constant, tag = f"{name}{each.name}", each.alternative
+            letter = str(tag.key) if tag.numeric else letter_literal(tag.letter)
             about = _about(constant, each.alternative.description or each.name)
-            write.constant(about, f"{constant} wire.Letter", letter)
+            write.constant(about, f"{constant} {kind_type(choice)}", letter)
         with write.definition(f"func (m *{name}) read(r *wire.Reader{module.parameter(choice)}) {{"):
             GoReading(module, structure).union(union)
         with write.definition(f"func (m *{name}) write(w *wire.Writer{module.parameter(choice)}) {{"):
@@ -122,7 +123,7 @@ class _Types:
 
     def _contents(self, union: Union) -> Iterator[tuple[str, str]]:
         """Yield the fields of a union: the tag, and one for all contents, or one for each branch with content."""
-        yield "The tag.", "Kind wire.Letter"
+        yield "The tag.", f"Kind {kind_type(union.choice)}"
         shared = shared_kind(union)
         if shared is not None:
             yield "The content; of some kinds it is empty.", f"Value {type_name(shared)}"

@@ -22,7 +22,8 @@ def number_at(field: Field, offset: int = 0) -> str:
 
 def tag_name(alternative: Alternative) -> str:
     """Return the constant for the tag of an alternative; alternatives with the same tag share it."""
-    return f"LETTER_{alternative.letter}" if alternative.letter.isalnum() else f"BYTE_{alternative.tag[0]:#x}"
+    is_plain = alternative.letter.isalnum() and not alternative.numeric
+    return f"LETTER_{alternative.letter}" if is_plain else f"BYTE_{alternative.tag[0]:#x}"
 
 
 def uses(body: str, name: str) -> bool:

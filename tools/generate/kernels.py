@@ -55,9 +55,7 @@ def emit_kernels(spec: Spec) -> str:
 
 
 def _tags(spec: Spec) -> Iterator[str]:
-    yield from (
-        f"TAG_{message.class_name} = {message.tag[0]:#x}  # {message.tag.decode()}" for message in spec.messages
-    )
+    yield from (f"TAG_{message.class_name} = {message.tag[0]:#x}  # {message.tag_text}" for message in spec.messages)
     choices = [e for structure in spec.structures() for e in structure.elements if isinstance(e, Choice)]
     found = {tag_name(a): a.tag[0] for choice in choices for a in choice.alternatives}
     yield from (f"{name} = {code:#x}" for name, code in sorted(found.items()))

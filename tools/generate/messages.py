@@ -174,7 +174,7 @@ class _Classes:
             default = _default(element, structure, optional)
             optional |= default == _ABSENT
             if isinstance(element, Choice) and not element.valued:
-                yield element.kind_name, f"str{' | None' * element.optional}", default
+                yield element.kind_name, f"{'int' if element.numeric else 'str'}{' | None' * element.optional}", default
             yield element.name, _union(self._members(element)), default
 
     def _members(self, element: Element) -> list[str]:

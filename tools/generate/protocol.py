@@ -219,8 +219,9 @@ def _enums(spec: Spec) -> Iterator[str]:
         for element in structure.elements:
             name = owner + _pascal(element.name)
             if isinstance(element, Choice) and not element.valued:
-                members = {a.tag.decode(): a.name for a in element.alternatives}
-                yield _enum(owner + _pascal(element.kind_name), "StrEnum", members, element.description)
+                members = {a.key: a.name for a in element.alternatives}
+                base = "IntEnum" if element.numeric else "StrEnum"
+                yield _enum(owner + _pascal(element.kind_name), base, members, element.description)
             elif isinstance(element, Field) and element.bits:
                 yield _enum(name, "IntFlag", element.bits, element.description)
             elif isinstance(element, Field) and element.values:

@@ -94,7 +94,7 @@ def _overview(spec: Spec) -> str:
 
 
 def _overview_row(spec: Spec, message: Message) -> Sequence[str]:
-    tag, versions = message.tag.decode("ascii"), (str(message.server or ""), str(message.since or ""))
+    tag, versions = message.tag_text, (str(message.server or ""), str(message.since or ""))
     begin = code(tag) if tag else "", code(notation(message.code)) if message.code else ""
     sender = message.sender or ("both" if spec.framed else "")
     return *begin, link(message.name), sender, *versions, markdown(message.description)

@@ -97,8 +97,14 @@ def _alternative(spec: Spec, alternative: Alternative, name: str) -> Iterator[Se
     known = alternative.server or alternative.since or alternative.until
     rules = [f"since {availability(spec, alternative)}"] if known else []
     since = ", ".join([*rules, *([in_words(alternative.when, code)] if alternative.when else [])])
-    tag = f"Byte1('{alternative.letter}')"
-    yield "", code(tag), code(name), since, "", " ".join([markdown(alternative.description), *_format(alternative)])
+    yield (
+        "",
+        code(alternative.notation),
+        code(name),
+        since,
+        "",
+        " ".join([markdown(alternative.description), *_format(alternative)]),
+    )
     if isinstance(alternative.then, str):
         yield "", link(alternative.then), code(f"{name}.{alternative.then}"), "", "", "Follows the tag."
     elif alternative.then is not None:

@@ -71,7 +71,7 @@ class _Drawing:
         self.ends = after + [end._replace(says="none of them") for end in before if choice.optional]
 
     def _alternative(self, alternative: Alternative) -> None:
-        self._node([f"Byte1('{alternative.letter}')", alternative.name])
+        self._node([alternative.notation, alternative.name])
         if isinstance(alternative.then, str):
             self._node([alternative.then])
         elif alternative.then is not None:

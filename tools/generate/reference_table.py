@@ -93,12 +93,13 @@ def _versions(spec: Spec, field: Field) -> Iterator[tuple[int, int, str]]:
 
 def _choice(spec: Spec, choice: Choice, key: str) -> Iterator[FieldRow]:
     """Yield the row of the tag, and those of the branches."""
-    tags = {a.letter: a.description or a.name for a in choice.alternatives}
+    tags = {a.key: a.description or a.name for a in choice.alternatives}
+    notation = "Int8" if choice.numeric else "Byte1"
     if choice.valued:
-        yield FieldRow(key, "Byte1", choice.description, tags, element=choice)
+        yield FieldRow(key, notation, choice.description, tags, element=choice)
     else:
         tag = f"{key.removesuffix(choice.name)}{choice.kind_name}"
-        yield FieldRow(tag, "Byte1", choice.description, tags, element=choice)
+        yield FieldRow(tag, notation, choice.description, tags, element=choice)
         yield FieldRow(key, choice.kind, choice.description, element=choice)
     for alternative in choice.alternatives:
         if alternative.then is not None:

@@ -129,10 +129,13 @@ class _RustModule:
 
     def _kind(self, union: Union) -> None:
         self.code.about("Return the tag.")
-        with self.write.block("pub fn kind(&self) -> rt::Letter {"), self.write.block("match self {"):
+        numeric = union.choice.numeric
+        kind = "u8" if numeric else "rt::Letter"
+        with self.write.block(f"pub fn kind(&self) -> {kind} {{"), self.write.block("match self {"):
             for each in union.branches:
                 pattern = f"Self::{each.name}(_)" if each.kind else f"Self::{each.name}"
-                self.write(f"{pattern} => rt::Letter({byte_literal(each.alternative.tag[0])}),")
+                tag = each.alternative.tag[0]
+                self.write(f"{pattern} => {tag if numeric else f'rt::Letter({byte_literal(tag)})'},")
 
     def _alias(self, alias: Alias) -> None:
         self.code.about(alias.about or alias.name)

@@ -188,7 +188,7 @@ class _TypeScriptModule:
 
     def _parse_one(self, message: Message) -> None:
         name, write = message.class_name, self.write
-        with self.context.indented(f"case {message.tag[0]}: // {message.tag.decode('latin-1')}"):
+        with self.context.indented(f"case {message.tag[0]}: // {message.tag_text}"):
             write(f'r.begin("{name}");')
             if message.needs:
                 write(f'if (layout.protoVersion < {message.needs}) r.fail("version", "", 0);')

@@ -90,10 +90,12 @@ def letters(field: Field) -> str:
 
 
 def letter_literal(alternative: Alternative) -> str:
-    """Return the tag of a branch, as a string."""
-    return json.dumps(alternative.letter)
+    """Return the tag of a branch, as a string or a number."""
+    return json.dumps(alternative.key)
 
 
 def tags(choice: Choice) -> str:
-    """Return the tags of a choice, as one string."""
+    """Return the tags of a choice, as one string, or numbers as arguments."""
+    if choice.numeric:
+        return ", ".join(each.letter for each in choice.alternatives)
     return json.dumps("".join(each.letter for each in choice.alternatives))

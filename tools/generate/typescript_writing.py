@@ -45,7 +45,10 @@ class TypeScriptWriting:
         path = tag_step(structure, choice)
         checked = [each for each in union.branches if each.kind is not None or each.alternative.term]
         with self._function(union.name, choice, union.name):
-            self.write(f'w.letter("{path}", m.kind, {tags(choice)});')
+            if choice.numeric:
+                self.write(f'w.uint("{path}", 1, w.oneOf<number>("{path}", m.kind, {tags(choice)}));')
+            else:
+                self.write(f'w.letter("{path}", m.kind, {tags(choice)});')
             if checked:
                 with self.write.block("switch (m.kind) {"):
                     for each in checked:

@@ -166,7 +166,7 @@ class Reader:
         if not self.setting.has(branch):
             by_version = not conditions.holds(_versions(branch), self.setting.parameters, {})
             raise RefusedError(TOO_OLD if by_version else NOT_ASKED, start)
-        return {choice.kind_name: branch.letter, choice.name: self._branch(choice, branch)}
+        return {choice.kind_name: branch.key, choice.name: self._branch(choice, branch)}
 
     def _branch(self, choice: Choice, branch: Alternative) -> Any:
         inside = self._inside(branch)

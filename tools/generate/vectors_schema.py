@@ -74,7 +74,7 @@ class _Lines:
 
     def _named(self, element: Element) -> Iterator[tuple[str, Schema]]:
         if isinstance(element, Choice) and not element.valued:
-            letters = [branch.letter for branch in element.alternatives] + [None] * element.optional
+            letters = [branch.key for branch in element.alternatives] + [None] * element.optional
             yield element.kind_name, {"enum": letters}
             yield element.name, self._content(element)
         else:

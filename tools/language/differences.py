@@ -205,7 +205,7 @@ def _element(spec: Spec, element: Element, parent: Item, path: str) -> Iterator[
             for branch in element.alternatives:
                 server = spec.came_with(branch.server, branch.since)
                 then = branch.then if isinstance(branch.then, str) else None
-                text = f"Byte1('{branch.letter}')" + (f", {then}" if then else "")
+                text = branch.notation + (f", {then}" if then else "")
                 item = _inner("branch", branch, top, f"{path}={branch.name}", text, server, then)
                 yield item
                 if isinstance(branch.then, Structure):

@@ -18,6 +18,8 @@ class Alternative(Conditional):
 
     name: str
     tag: bytes
+    numeric: bool = False
+    """Whether its tag is a number, such as Int8(16), and no letter."""
     description: str = ""
     server: int | None = None
     term: Term | None = None
@@ -81,9 +83,19 @@ class Alternative(Conditional):
         return "".join(word.capitalize() for word in self.python.split("_"))
 
     @property
+    def key(self) -> str | int:
+        """Its tag in Python: a str of one character, or a number."""
+        return self.tag[0] if self.numeric else self.tag.decode("ascii")
+
+    @property
     def letter(self) -> str:
-        """Its tag as a str of one character."""
-        return self.tag.decode("ascii")
+        """Its tag as text: the character, or the digits of the number."""
+        return str(self.key)
+
+    @property
+    def notation(self) -> str:
+        """Its tag as the documents write it."""
+        return f"Int8({self.tag[0]})" if self.numeric else f"Byte1('{self.letter}')"
 
 
 @dataclass(frozen=True)
@@ -102,6 +114,11 @@ class Choice(Conditional):
     def valued(self) -> bool:
         """Whether the branch is implied by the Python value, so that no field holds the tag."""
         return all(alternative.python for alternative in self.alternatives)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the tags of its branches are numbers."""
+        return self.alternatives[0].numeric
 
     @property
     def kind_name(self) -> str:

@@ -64,6 +64,9 @@ def _choices(spec: Spec, error: Raise) -> None:
         if any(a.python for a in choice.alternatives) and not choice.valued:
             remedy = "Say it of all of them, or of none."
             raise error(choice.line, f"only some alternatives of {choice.name} say python", remedy)
+        if len({a.numeric for a in choice.alternatives}) > 1:
+            problem = f"some tags of {choice.name} are letters, others are numbers"
+            raise error(choice.line, problem, "Write all of them as Byte1('X'), or all as Int8(16).")
         for alternative in choice.alternatives:
             _check_alternative(alternative, spec, error)
         if choice.optional:
@@ -124,10 +127,10 @@ def _is_bytes(then: Structure | str, spec: Spec) -> bool:
 
 
 def _check_optional(choice: Choice, following: Element | None, error: Raise) -> None:
-    constant = following.constant if isinstance(following, Field) else None
-    if choice.valued or not isinstance(constant, bytes):
+    constant = following.constant_bytes if isinstance(following, Field) and following.size == 1 else None
+    if choice.valued or constant is None:
         problem = f"the optional choice {choice.name} is not followed by a tag"
-        raise error(choice.line, problem, "Follow it by a field such as Byte1('N').")
+        raise error(choice.line, problem, "Follow it by a field such as Byte1('N') or Int8(16).")
     if constant in {alternative.tag for alternative in choice.alternatives}:
         problem = f"the optional choice {choice.name} is followed by one of its own tags"
         raise error(choice.line, problem, "Use another tag after it.")

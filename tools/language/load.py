@@ -162,14 +162,15 @@ class _Loader:
     def _message(self, data: Mapping[str, Any], place: Place) -> Message:
         blocks = self._blocks(data["blocks"], (*place, "blocks"))
         first = Structure(blocks).elements[0]
-        tag = first.constant if isinstance(first, Field) else None
+        tag = _tag(first.constant, first.size) if isinstance(first, Field) else None
         if isinstance(first, Field) and first.frames:
             tag = b""
-        if not isinstance(tag, bytes):
+        if tag is None:
             raise self.source.error(
                 place,
                 f"message {data['name']} does not start with its tag",
-                "Write a first field such as Byte1('X'), or measures: rest at one that holds the message's length.",
+                "Write a first field such as Byte1('X') or Int8(16), or measures: rest at one that holds the length of the "
+                "message.",
             )
         keys = ("description", "server", "since", "unasked", "sender", "enters", "returns", "group", "effect", "option")
         known = {k: data[k] for k in (*keys, "rows") if k in data}
@@ -213,18 +214,20 @@ class _Loader:
 
     def _alternative(self, data: Mapping[str, Any], place: Place) -> Alternative:
         notation = parse_notation(data["field"])
-        if not isinstance(notation.constant, bytes):
+        tag = _tag(notation.constant, 1 if notation.base in ("Byte1", "Int8") else None)
+        if tag is None:
             raise self.source.error(
                 place,
                 f"the alternative {data['name']} starts with {data['field']!r}",
-                "Start it with a tag such as Byte1('X').",
+                "Start it with a tag of one byte, such as Byte1('X') or Int8(16).",
             )
         known = {k: data[k] for k in ("name", "description", "server", "python", "form") if k in data}
         known["term"] = every(condition_of(data), self._switched(data, place))
         then = data.get("then")
         if isinstance(then, list):
             then = Structure(implied([Fields("then", self._fields(then, (*place, "then"), 1))]))
-        return Alternative(tag=notation.constant, then=then, line=self.source.line(place), **known)
+        known |= {"numeric": isinstance(notation.constant, int), "then": then}
+        return Alternative(tag=tag, line=self.source.line(place), **known)
 
     def _switched(self, data: Mapping[str, Any], place: Place) -> Term | None:
         """Return the condition that an option is on: a parameter is set that only this option sets."""
@@ -294,6 +297,13 @@ class _Loader:
             f"Write one of {', '.join(known)}, Byte16 for sixteen bytes, a tag such as Byte1('X'), a constant such as "
             f"Int8(0), or the name of a part{': ' * bool(parts)}{', '.join(parts)}.",
         )
+
+
+def _tag(constant: bytes | int | None, size: int | None) -> bytes | None:
+    """Return a constant of one byte as a tag; None for anything else."""
+    if isinstance(constant, int):
+        return bytes([constant]) if size == 1 and constant < 256 else None
+    return constant
 
 
 def _sets(data: Mapping[str, Any]) -> tuple[str, ...]:

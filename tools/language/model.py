@@ -36,6 +36,13 @@ class Message(Structure):
     line: int = 0
 
     @property
+    def tag_text(self) -> str:
+        """Its tag as text: a character, or the digits of a number; empty if it has none."""
+        first = self.elements[0]
+        is_letter = isinstance(first, Field) and isinstance(first.constant, bytes)
+        return self.tag.decode("ascii") if is_letter else "".join(map(str, self.tag))
+
+    @property
     def class_name(self) -> str:
         """The name of its class and of its Struct."""
         return self.name.replace(" ", "")

@@ -99,7 +99,7 @@ def _element(structure: Structure, element: Element, version: int, path: str) ->
         for branch in element.alternatives:
             if _can_be(branch.term, version):
                 then = f" {branch.then}" if isinstance(branch.then, str) else ""
-                text = f"  Byte1('{branch.letter}'){then}{_rule(branch.term, version)}"
+                text = f"  {branch.notation}{then}{_rule(branch.term, version)}"
                 yield Entry(text, branch.line, f"{path}={branch.name}")
                 if isinstance(branch.then, Structure):
                     yield from _entries(branch.then, version, "    ", f"{path}={branch.name}.")

@@ -176,11 +176,12 @@ class _Layout:
         alternatives = [alternative for alternative in choice.alternatives if self._is_there(alternative)]
         listed = frozenset({"optional choice" if choice.optional else "choice"}) if self.flat else frozenset[str]()
         for number, alternative in enumerate(alternatives):
-            under = None if self.flat else alternative.tag.decode()
+            under = None if self.flat else alternative.letter
             path = f"{at}.{alternative.name}"
             since, until, line = alternative.since, self._until(alternative), alternative.line
             rules = listed | _conditions(alternative)
-            yield Cell(path, "Byte1", None, alternative.tag, rules, since, until, repeated, under=under, line=line)
+            base, tag = ("Int8", alternative.tag[0]) if alternative.numeric else ("Byte1", alternative.tag)
+            yield Cell(path, base, None, tag, rules, since, until, repeated, under=under, line=line)
             following = alternatives[number + 1].then if number + 1 < len(alternatives) else None
             if alternative.then != following or not self.flat:
                 yield from self._then(alternative, path, repeated, under)

@@ -70,7 +70,7 @@ class Comparison:
     def _by_tag(self, structure: read.Structure, taken: set[str]) -> Known | None:
         key = structure.tag, structure.sender
         messages = [named for named in self.expected if isinstance(named, Message) and named.name not in taken]
-        alike = [message for message in messages if (message.tag.decode(), message.sender) == key]
+        alike = [message for message in messages if (message.tag_text, message.sender) == key]
         return alike[0] if len(alike) == 1 else None
 
     def _names(self, structure: read.Structure, named: Known) -> Iterator[Difference]:
@@ -121,7 +121,7 @@ class Comparison:
         for choice in named.elements:
             if isinstance(choice, Choice) and not structure.alternatives:
                 there = (a for a in choice.alternatives if self.spec.came_with(a.server, a.since) <= self.pg)
-                tags = [alternative.tag.decode() for alternative in there]
+                tags = [alternative.letter for alternative in there]
                 expected = "one of " + ", ".join(tags) + (" or none" if choice.optional else "")
         unsaid = said == "nothing" and (self.document.partial or self.document.form == "yaml")
         if said != expected and not unsaid:

@@ -87,7 +87,8 @@ function DEFINE.choice(element)
     define_all(alternative.content and alternative.content.elements or {})
   end
   element.field = node_field(element)
-  element.tag = register(ProtoField.char(element.tag_abbr, element.tag_name, base.HEX, named, nil, element.about))
+  local create, shown = table.unpack(TYPES[element.tag_type])
+  element.tag = register(create(element.tag_abbr, element.tag_name, shown, named, nil, element.about))
 end
 
 for _, described in ipairs({FRAMES, MESSAGES, PARTS}) do
