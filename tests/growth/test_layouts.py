@@ -1,6 +1,7 @@
 """Layouts that PostgreSQL's pages may have next, by YAML alone: all engines and all codecs read and build them."""
 
 import json
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.growth.project import Project, grow
 from tests.wireshark.pcap import write_pcap
 from tests.wireshark.sent import start, stream
 from tests.wireshark.shown import NEEDS_TSHARK, shown
-from tools.codecs import CODECS, built, missing_tools
+from tools.codecs import CODECS, TSC, built, missing_tools, run_tool
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +42,124 @@ def test_codec(project: Project, tmp_path: Path, language: str) -> None:
     vectors = [*golden_vectors(project.spec)]
     assert {"Advice", "Histogram"} <= {vector["message"] for _, vector in vectors if "fields" in vector}
     assert not misread(built(codec, tmp_path, project.spec), vectors)
+
+
+UNBUILT = {
+    "rust": (
+        "examples/unbuilt.rs",
+        """
+        use pgoutput_codec::pgoutput::{build, Advice, AdviceTarget, Bucket, Histogram, Options, PgoutputMessage};
+        use pgoutput_codec::Float;
+
+        fn main() {
+            let layout = Options::new(5).layout(0);
+            let nan = Float(f64::from_bits(0xfff0_0000_0000_0001));
+            let bucket = |quartiles: &[i32]| Bucket { row_count: 3, skew: None, quartiles: quartiles.to_vec() };
+            for (bounds, quartiles) in [(1, vec![1, 2, 3]), (0, vec![1, 2, 3]), (1, vec![1, 2])] {
+                let found = Histogram { bounds: vec![nan; bounds], buckets: vec![bucket(&quartiles)] };
+                match build(&PgoutputMessage::Histogram(found), &layout) {
+                    Ok(data) => println!("{}", data.len()),
+                    Err(error) => println!("{}", error.path()),
+                }
+            }
+            let query = AdviceTarget::Query(pgoutput_codec::Text(b""));
+            println!("{}", query.kind());
+            let advice = Advice { target: query, limit: None };
+            println!("{}", build(&PgoutputMessage::Advice(advice), &layout).unwrap_err().path());
+        }
+        """,
+        ("cargo", "run", "--quiet", "--offline", "--example", "unbuilt"),
+    ),
+    "go": (
+        "cmd/unbuilt/main.go",
+        """
+        package main
+
+        import (
+        \t"errors"
+        \t"fmt"
+        \t"math"
+
+        \t"MODULE/pgoutput"
+        \t"MODULE/wire"
+        )
+
+        func tell(message pgoutput.PgoutputMessage, layout *pgoutput.Layout) {
+        \tdata, err := pgoutput.BuildMessage(message, layout)
+        \tvar found *wire.Error
+        \tif errors.As(err, &found) {
+        \t\tfmt.Println(found.Path)
+        \t} else {
+        \t\tfmt.Println(len(data))
+        \t}
+        }
+
+        func main() {
+        \tlayout := (&pgoutput.Options{ProtoVersion: 5}).Layout(0)
+        \tnan := math.Float64frombits(0xfff0_0000_0000_0001)
+        \tfor _, each := range []struct {
+        \t\tbounds    []float64
+        \t\tquartiles []int32
+        \t}{{[]float64{nan}, []int32{1, 2, 3}}, {nil, []int32{1, 2, 3}}, {[]float64{nan}, []int32{1, 2}}} {
+        \t\tbuckets := []pgoutput.Bucket{{RowCount: 3, Quartiles: each.quartiles}}
+        \t\ttell(&pgoutput.Histogram{Bounds: each.bounds, Buckets: buckets}, layout)
+        \t}
+        \tfmt.Println(pgoutput.AdviceTargetQuery)
+        \ttell(&pgoutput.Advice{Target: pgoutput.AdviceTarget{Kind: pgoutput.AdviceTargetQuery}}, layout)
+        }
+        """,
+        ("go", "run", "./cmd/unbuilt"),
+    ),
+    "typescript": (
+        "src/unbuilt.ts",
+        """
+        import { pgoutput, WireError } from "./index.js";
+        import type { PgoutputMessage } from "./pgoutput.js";
+
+        const layout = pgoutput.layoutOf({ protoVersion: 5 }, 0);
+        const nan = new Uint8Array([0xff, 0xf0, 0, 0, 0, 0, 0, 1]);
+        const printed: string[] = [];
+
+        function tell(message: PgoutputMessage): void {
+          try {
+            printed.push(String(pgoutput.build(message, layout).length));
+          } catch (error) {
+            printed.push((error as WireError).path);
+          }
+        }
+
+        for (const [bounds, quartiles] of [[[nan], [1, 2, 3]], [[], [1, 2, 3]], [[nan], [1, 2]]] as const) {
+          const buckets = [{ rowCount: 3n, skew: null, quartiles: [...quartiles] }];
+          tell({ message: "Histogram", bounds: [...bounds], buckets });
+        }
+        const query = { kind: 255, value: "" } as const;
+        printed.push(String(query.kind));
+        tell({ message: "Advice", target: query, limit: null });
+        (globalThis as unknown as { console: { log(text: string): void } }).console.log(printed.join("\\n"));
+        """,
+        ("node", "unbuilt/unbuilt.js"),
+    ),
+}
+"""A program for each language that builds messages which cannot be sent: its file, its text, and how it is run."""
+
+
+@pytest.mark.parametrize("language", CODECS)
+def test_what_cannot_be_sent_is_not_built(project: Project, language: str) -> None:
+    """Lists of other lengths, and tags of other options, are errors with their path; a NaN with any bits is written."""
+    codec, (name, text, command) = CODECS[language], UNBUILT[language]
+    if problem := missing_tools(codec):
+        pytest.skip(problem)
+    folder = codec.folder(project.spec)
+    (folder / name).parent.mkdir(exist_ok=True)
+    if language == "go":
+        text = text.replace("MODULE", (folder / "go.mod").read_text("utf-8").split()[1])
+    (folder / name).write_text(textwrap.dedent(text).lstrip(), "utf-8")
+    if language == "typescript":
+        (folder / "unbuilt").mkdir()
+        (folder / "unbuilt" / "package.json").write_text('{"type": "module"}', "utf-8")
+        run_tool((str(TSC), "--outDir", "unbuilt"), folder)
+    found = run_tool(command, folder, {"CARGO_TARGET_DIR": str(project.folder / "target")}).split()
+    assert found == ["31", "Histogram.buckets", "Histogram.buckets[0].quartiles", "255", "Advice.target_kind"]
 
 
 def test_reference(project: Project) -> None:

@@ -169,8 +169,8 @@ class _Loader:
             raise self.source.error(
                 place,
                 f"message {data['name']} does not start with its tag",
-                "Write a first field such as Byte1('X') or Int8(16), or measures: rest at one that holds the length of the "
-                "message.",
+                "Write a first field such as Byte1('X') or Int8(16), or measures: rest at one that holds the message's "
+                "length.",
             )
         keys = ("description", "server", "since", "unasked", "sender", "enters", "returns", "group", "effect", "option")
         known = {k: data[k] for k in (*keys, "rows") if k in data}
