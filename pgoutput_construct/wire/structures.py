@@ -167,8 +167,9 @@ class Kind(Letter):
         since: Mapping[Any, int] | None = None,
         only: Mapping[Any, tuple[Reference, str]] | None = None,
     ) -> None:
-        super().__init__(map(str, tags := tuple(tags)))
-        self.tags: dict[bytes, Any] = {each.encode() if isinstance(each, str) else bytes([each]): each for each in tags}
+        given: tuple[str | int, ...] = tuple(tags)
+        super().__init__(map(str, given))
+        self.tags: dict[bytes, Any] = {bytes([tag]) if isinstance(tag, int) else tag.encode(): tag for tag in given}
         """The tags in Python, letters or numbers, by their bytes."""
         self.before = before
         self.since = since or {}
