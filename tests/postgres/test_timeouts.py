@@ -17,7 +17,7 @@ from tools.faults.obstacles import TIMEOUTS, create_limited_role
 
 pytestmark = pytest.mark.server
 
-LONG = 0.7  # seconds: longer than each of them
+LONG = 1.3  # seconds: longer than each of them
 
 
 @pytest.fixture

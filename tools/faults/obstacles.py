@@ -101,11 +101,14 @@ def break_decoding(server: EmbeddedServer, dbname: str, first_id: int, table: st
 
 @contextmanager
 def create_limited_role(connection: "psycopg.Connection[Any]", name: str) -> Iterator[Callable[[str], str]]:
-    """Create a role whose timeouts are all half a second, for a block; yield what makes a connection string its own."""
+    """Create a role whose timeouts are all one second, for a block; yield what makes a connection string its own.
+
+    They apply from a session's start until the client's first SET, which must come within that time.
+    """
     connection.execute(f"CREATE ROLE {name} SUPERUSER LOGIN".encode())
     for setting, since in TIMEOUTS.items():
         if connection.info.server_version >= since:
-            connection.execute(f"ALTER ROLE {name} SET {setting} = '500ms'".encode())
+            connection.execute(f"ALTER ROLE {name} SET {setting} = '1s'".encode())
     try:
         yield lambda dsn: psycopg.conninfo.make_conninfo(dsn, user=name)
     finally:
