@@ -123,7 +123,7 @@ def clone(tmp_path: Path) -> Path:
         ("tests/publisher/conftest.py", "tests/publisher", "tests/postgres"),
         ("docs/index.md", "tests/test_documentation.py", "tests/stream/test_identifiers.py"),
         ("pgoutput_construct/wire/trace.py", "tests/wire/test_trace.py", "tests/wireshark"),
-        ("tools/generate/dissector.py", "tests/wireshark", "tests/benchmark"),
+        ("tools/generate/wireshark/dissector.py", "tests/wireshark", "tests/benchmark"),
         ("tests/live/workload.sql", "tests/live", "tests/postgres"),
         ("spec/pgoutput.yaml", "tests", "tests/test_documentation.py"),
     ],

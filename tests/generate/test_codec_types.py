@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.generate.codec import emit_codec
-from tools.generate.messages import emit_messages
+from tools.generate.python.codec import emit_codec
+from tools.generate.python.messages import emit_messages
 from tools.language import SPEC as FOLDER
 from tools.language import load_text
 

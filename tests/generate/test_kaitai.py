@@ -20,8 +20,8 @@ from tests.generate.test_odd_layouts import SPEC as ODD
 from tests.generate.vectors import SPEC, lines, told
 from tests.live.recording import Recording
 from tools.generate.kaitai import emit_kaitai
-from tools.generate.vectors import vectors
-from tools.generate.vectors_settings import Setting
+from tools.generate.vectors.golden_vectors import vectors
+from tools.generate.vectors.vectors_settings import Setting
 from tools.kaitai import compiled, missing_compiler
 from tools.language import load_text
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.generate.kernels import emit_kernels
+from tools.generate.python.kernels import emit_kernels
 from tools.language import load_text
 
 SPEC = """

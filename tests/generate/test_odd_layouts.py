@@ -22,10 +22,10 @@ from pgoutput_construct import wire
 from pgoutput_construct.testing.strategies import any_of
 from pgoutput_construct.wire import jsonable
 from pgoutput_construct.wire.reference import Reference
-from tools.generate.definitions import emit_definitions
-from tools.generate.messages import emit_messages
-from tools.generate.vectors import vectors
-from tools.generate.vectors_settings import Setting
+from tools.generate.python.definitions import emit_definitions
+from tools.generate.python.messages import emit_messages
+from tools.generate.vectors.golden_vectors import vectors
+from tools.generate.vectors.vectors_settings import Setting
 from tools.language import load_text
 
 pytestmark = pytest.mark.slow

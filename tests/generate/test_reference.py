@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.generate.outputs import OUTPUTS
-from tools.generate.reference import emit_reference
-from tools.generate.reference_fields import sizes
-from tools.generate.reference_text import code, markdown, mermaid, notation, slug
+from tools.generate.reference.reference_fields import sizes
+from tools.generate.reference.reference_page import emit_reference
+from tools.generate.reference.reference_text import code, markdown, mermaid, notation, slug
 from tools.language import SPEC, Choice, Field, Message, Part, Spec, load, load_text
 from tools.language.conditions import Flag
 from tools.language.elements import Structure

@@ -7,8 +7,8 @@ import pytest
 
 from tests.language.test_differences import GROWN
 from tools.generate.outputs import PAGES
-from tools.generate.reference_changes import emit_changes
-from tools.generate.reference_text import markdown, slug
+from tools.generate.reference.reference_changes import emit_changes
+from tools.generate.reference.reference_text import markdown, slug
 from tools.language import SPEC, Spec, load, load_text
 from tools.language.differences import differences, in_release, in_version, items
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.generate.test_reference import ODD, PAGES
 from tools.cache import FOLDER
-from tools.generate.reference import emit_reference
+from tools.generate.reference.reference_page import emit_reference
 from tools.language import SPEC, load_text
 
 pytestmark = pytest.mark.slow

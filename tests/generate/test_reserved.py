@@ -18,10 +18,10 @@ from tests.spec_fuzz.package import generated
 from tests.wireshark.pcap import write_pcap
 from tests.wireshark.sent import start, stream
 from tests.wireshark.shown import NEEDS_TSHARK, shown
-from tools.generate.dissector import emit_dissector
 from tools.generate.kaitai import emit_kaitai
 from tools.generate.reserved import RESERVED
-from tools.generate.vectors import emit_vectors
+from tools.generate.vectors.golden_vectors import emit_vectors
+from tools.generate.wireshark.dissector import emit_dissector
 from tools.kaitai import compiled, missing_compiler
 from tools.language import SPEC, Spec, load, load_text
 from tools.language.model import State

@@ -26,8 +26,8 @@ from pgoutput_construct.wire.options import combinations, options
 from pgoutput_construct.wire.protocol import LAID_OUT_BY_STATE, SINCE, STATES, TRANSITIONS
 from pgoutput_construct.wire.reference import Reference
 from tests.generate.vectors import SPEC, lines, problem, told
-from tools.generate.vectors_reader import LENGTH, REASONS
-from tools.generate.vectors_settings import NOT_ASKED, TOO_OLD
+from tools.generate.vectors.vectors_reader import LENGTH, REASONS
+from tools.generate.vectors.vectors_settings import NOT_ASKED, TOO_OLD
 
 VECTORS = list(lines("vectors.jsonl"))
 ACCEPTED = [vector for vector in VECTORS if "fields" in vector]

@@ -71,7 +71,7 @@ def test_broken_word_names_line_and_remedy(case: str) -> None:
 
 def test_words_of_a_description_stay_words() -> None:
     """Quotes and backslashes in a description cannot end the docstring that they are put into."""
-    from tools.generate.messages import emit_messages
+    from tools.generate.python.messages import emit_messages
 
     wicked = SOUND.replace("name: label", 'name: label, description: \'""" + exit() + """ \\\'')
     scope: dict[str, object] = {}

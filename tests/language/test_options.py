@@ -24,7 +24,7 @@ from pgoutput_construct.wire.protocol import OPTIONS
 from pgoutput_construct.wire.spec_metadata import Option
 from pgoutput_construct.wire.trace import trace
 from tests.language.sound import assert_refused
-from tools.generate.protocol import emit_protocol
+from tools.generate.python.protocol import emit_protocol
 from tools.language import load_text
 from tools.language.names import LINE_KEYS, RESERVED_OPTIONS, RESERVED_PARAMETERS
 from tools.language.rules import check_together

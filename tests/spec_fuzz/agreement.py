@@ -13,7 +13,7 @@ from pgoutput_construct.wire.trace import _trace
 from pgoutput_construct.wire.types import Float, bare
 from tests.spec_fuzz.checked_reads import Window
 from tests.spec_fuzz.package import Package
-from tools.generate.kernel_read import header_fields
+from tools.generate.python.kernel_read import header_fields
 
 __all__ = ["Engines"]
 

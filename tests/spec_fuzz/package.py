@@ -11,13 +11,13 @@ from unittest.mock import patch
 from pgoutput_construct.wire.reference import Reference
 from pgoutput_construct.wire.spec_engines import ConnectionEngine
 from tools.generate import text as generated_text
-from tools.generate.codec import emit_codec
-from tools.generate.definitions import emit_definitions
-from tools.generate.kernels import emit_kernels
-from tools.generate.messages import emit_messages
-from tools.generate.protocol import emit_protocol
-from tools.generate.reference import emit_reference
-from tools.generate.reference_table import emit_fields
+from tools.generate.python.codec import emit_codec
+from tools.generate.python.definitions import emit_definitions
+from tools.generate.python.kernels import emit_kernels
+from tools.generate.python.messages import emit_messages
+from tools.generate.python.protocol import emit_protocol
+from tools.generate.reference.reference_page import emit_reference
+from tools.generate.reference.reference_table import emit_fields
 from tools.language import Spec
 
 __all__ = ["Package", "generated", "texts"]

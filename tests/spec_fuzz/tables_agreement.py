@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tests.spec_fuzz.package import Package
-from tools.generate.reference_text import markdown
+from tools.generate.reference.reference_text import markdown
 
 __all__ = ["PAGE_WORDS", "TABLE_WORDS", "check_page", "check_tables"]
 

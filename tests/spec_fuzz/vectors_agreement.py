@@ -6,8 +6,8 @@ from typing import Any
 from pgoutput_construct.errors import DecodeError
 from tests.spec_fuzz.agreement import REFUSED, Engines
 from tests.spec_fuzz.package import Package
-from tools.generate.vectors import vectors
-from tools.generate.vectors_settings import Setting
+from tools.generate.vectors.golden_vectors import vectors
+from tools.generate.vectors.vectors_settings import Setting
 
 __all__ = ["check_vectors"]
 

@@ -12,7 +12,7 @@ from pgoutput_construct.wire import Lsn, Timestamp, build, build_frame, parse
 from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 from pgoutput_construct.wire.trace import trace, trace_frame
-from tools.generate.reference_table import field_rows
+from tools.generate.reference.reference_table import field_rows
 from tools.language import Choice, Spec, load
 
 __all__ = ["Example", "Recording", "examples", "recordings"]

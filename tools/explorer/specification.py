@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tools.generate.reference_table import FieldRow, field_rows
-from tools.generate.reference_text import availability
+from tools.generate.reference.reference_table import FieldRow, field_rows
+from tools.generate.reference.reference_text import availability
 from tools.generate.typed_layouts import TypedLayouts
-from tools.generate.typescript_names import camel, type_of
+from tools.generate.typescript.typescript_names import camel, type_of
 from tools.generate.words import in_words
 from tools.language import Choice, Field, Message, Repeat, Spec
 from tools.language.elements import Element, Structure

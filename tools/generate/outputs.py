@@ -6,25 +6,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tools.generate.builtin_types import emit_builtin_types
 from tools.generate.check_programs import Lines, check_program, settings_of
-from tools.generate.codec import emit_codec
-from tools.generate.definitions import emit_definitions
-from tools.generate.dissector import emit_dissector
-from tools.generate.golang import emit_go
+from tools.generate.go.go_codec import emit_go
 from tools.generate.kaitai import emit_kaitai
-from tools.generate.kernels import emit_kernels
-from tools.generate.messages import emit_messages
-from tools.generate.protocol import emit_protocol
-from tools.generate.reference import emit_reference
-from tools.generate.reference_changes import emit_changes
-from tools.generate.reference_table import emit_fields
-from tools.generate.rust import emit_rust
+from tools.generate.python.builtin_types import emit_builtin_types
+from tools.generate.python.codec import emit_codec
+from tools.generate.python.definitions import emit_definitions
+from tools.generate.python.kernels import emit_kernels
+from tools.generate.python.messages import emit_messages
+from tools.generate.python.protocol import emit_protocol
+from tools.generate.reference.reference_changes import emit_changes
+from tools.generate.reference.reference_page import emit_reference
+from tools.generate.reference.reference_table import emit_fields
+from tools.generate.rust.rust_codec import emit_rust
 from tools.generate.taken_names import check_names
 from tools.generate.text import COMMAND, GENERATED
-from tools.generate.typescript import emit_typescript
-from tools.generate.vectors import emit_vectors
-from tools.generate.vectors_schema import emit_vectors_schema
+from tools.generate.typescript.typescript_codec import emit_typescript
+from tools.generate.vectors.golden_vectors import emit_vectors
+from tools.generate.vectors.vectors_schema import emit_vectors_schema
+from tools.generate.wireshark.dissector import emit_dissector
 from tools.language import Spec, load
 from tools.language.breakage import check_released
 from tools.language.builtin_types import load_types

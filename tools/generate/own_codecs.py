@@ -12,10 +12,10 @@ from string import Template
 from typing import Final
 
 from tools.generate.check_programs import Lines, check_program, settings_of
-from tools.generate.golang import emit_go
-from tools.generate.rust import emit_rust
+from tools.generate.go.go_codec import emit_go
+from tools.generate.rust.rust_codec import emit_rust
 from tools.generate.text import GENERATED
-from tools.generate.typescript import emit_typescript
+from tools.generate.typescript.typescript_codec import emit_typescript
 from tools.language import Spec
 from tools.language.model import State
 from tools.npm import TYPESCRIPT

@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tools.generate.codec import emit_codec
-from tools.generate.definitions import emit_definitions
-from tools.generate.messages import emit_messages
 from tools.generate.own_codecs import own_codecs
-from tools.generate.reference import emit_reference
+from tools.generate.python.codec import emit_codec
+from tools.generate.python.definitions import emit_definitions
+from tools.generate.python.messages import emit_messages
+from tools.generate.reference.reference_page import emit_reference
 from tools.generate.reserved import RESERVED
 from tools.generate.taken_names import check_names
 from tools.generate.text import COMMAND, GENERATED, docstring, python_module
 from tools.generate.typed_layouts import pascal
-from tools.generate.vectors import emit_vectors
-from tools.generate.vectors_schema import emit_vectors_schema
+from tools.generate.vectors.golden_vectors import emit_vectors
+from tools.generate.vectors.vectors_schema import emit_vectors_schema
 from tools.language import Choice, Spec
 from tools.language.errors import SpecError
 from tools.language.own_rules import load_own

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from tools.generate.go_names import exported
-from tools.generate.go_names import local as go_local
-from tools.generate.rust_names import rust_local
+from tools.generate.go.go_names import exported
+from tools.generate.go.go_names import local as go_local
+from tools.generate.rust.rust_names import rust_local
 from tools.generate.typed_layouts import Alias, Record, TypedLayouts, Union, pascal
-from tools.generate.typescript_names import camel
-from tools.generate.typescript_names import local as typescript_local
+from tools.generate.typescript.typescript_names import camel
+from tools.generate.typescript.typescript_names import local as typescript_local
 from tools.language import Choice, Field, Spec
 from tools.language.elements import Structure
 from tools.language.errors import SpecError
