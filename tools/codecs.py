@@ -14,7 +14,18 @@ from typing import Any, Final
 
 from tools.npm import TYPESCRIPT
 
-__all__ = ["CODECS", "TSC", "Codec", "CodecError", "answers", "built", "message_line", "missing_tools", "run_tool"]
+__all__ = [
+    "CODECS",
+    "TSC",
+    "Codec",
+    "CodecError",
+    "answers",
+    "built",
+    "is_alike",
+    "message_line",
+    "missing_tools",
+    "run_tool",
+]
 
 _SPEC: Final = Path(__file__).parents[1] / "spec"
 TSC: Final = TYPESCRIPT.path
@@ -107,12 +118,27 @@ def answers(command: Sequence[str], lines: Iterable[str]) -> Iterator[Any]:
     """Yield what a program answers to each line, from JSON."""
     with _process(command) as process:
         printed, _ = process.communicate("".join(f"{line}\n" for line in lines))
-    yield from map(json.loads, printed.splitlines())
+    yield from map(json.loads, printed.split("\n")[:-1])  # texts in it may have other characters that end lines
+
+
+def is_alike(found: Any, wanted: Any) -> bool:
+    """Return whether two values of JSON are equal: 1 equals 1.0, since numbers have one type there, but neither true nor
+    0 and -0.
+    """
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return found.keys() == wanted.keys() and all(is_alike(found[name], wanted[name]) for name in found)
+    if isinstance(found, list) and isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(is_alike, found, wanted))
+    if (isinstance(found, float) and type(wanted) in (int, float)) or (
+        isinstance(wanted, float) and type(found) is int
+    ):
+        return repr(float(found)) == repr(float(wanted))
+    return type(found) is type(wanted) and bool(found == wanted)
 
 
 @contextmanager
 def _process(command: Sequence[str]) -> Iterator["subprocess.Popen[str]"]:
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") as process:
         yield process
     if process.returncode:
         raise CodecError(f"{' '.join(command)} ended with {process.returncode}")
