@@ -38,9 +38,16 @@ from tools.servers import RELEASES, open_server
 __all__ = ["Attack", "Server", "attack", "main"]
 
 _WRITERS: Final = 3
+_RELEASES: Final = [release for release in RELEASES if release >= 15]
+"""Of PostgreSQL, those that have row filters and column lists."""
 _SLOT: Final = "attacked"
-_EXPECTED: Final = (errors.UniqueViolation, errors.DeadlockDetected, errors.LockNotAvailable)
-"""Errors that writers cause each other."""
+_EXPECTED: Final = (
+    errors.UniqueViolation,
+    errors.DeadlockDetected,
+    errors.LockNotAvailable,
+    errors.SerializationFailure,
+)
+"""Errors that writers cause each other; the last one where a row was moved to another partition meanwhile."""
 _PAUSE: Final = 3.0
 """Seconds after which the connections of copies are ended, at most."""
 Say = Callable[[str], object]
@@ -76,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=defaults.seconds, help="how long a capture lives in the mean")
     parser.add_argument("--rate", type=float, default=defaults.rate, help="MB a second that copies read")
     parser.add_argument("--rounds", type=int, default=1, help="each with a database of its own (default 1)")
-    parser.add_argument("--versions", type=int, nargs="+", choices=RELEASES, default=VERSIONS, help="PostgreSQL's")
+    parser.add_argument("--versions", type=int, nargs="+", choices=_RELEASES, default=VERSIONS, help="PostgreSQL's")
     parser.add_argument("--dsn", help="of a server of another version, instead: it gets a database, and a slot")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of what is drawn")
     options = parser.parse_args(arguments)
