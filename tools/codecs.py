@@ -122,8 +122,9 @@ def answers(command: Sequence[str], lines: Iterable[str]) -> Iterator[Any]:
 
 
 def is_alike(found: Any, wanted: Any) -> bool:
-    """Return whether two values of JSON are equal: 1 equals 1.0, since numbers have one type there, but neither true nor
-    0 and -0.
+    """Return whether two values of JSON are equal.
+
+    1 equals 1.0, since numbers have one type there; but not true. 0.0 does not equal -0.0.
     """
     if isinstance(found, dict) and isinstance(wanted, dict):
         return found.keys() == wanted.keys() and all(is_alike(found[name], wanted[name]) for name in found)
