@@ -12,9 +12,11 @@ export function shown(value: Value, described: Described, quoted = true): string
   if (typeof value === "bigint" && described.python === "Lsn") return lsnText(value);
   if (typeof value === "bigint" && described.python === "Timestamp") return timestampText(value);
   if (typeof value === "number" || typeof value === "bigint") return String(value);
-  const text = typeof value === "string" ? value : textOf(value);
-  if (text === null) return `\\x${hex(value as Uint8Array)}`;
-  return quoted ? `'${text}'` : text;
+  const data = typeof value === "string" ? new TextEncoder().encode(value) : value;
+  const text = textOf(data);
+  if (text !== null && quoted) return `'${text}'`;
+  const isAmbiguous = text !== null && /[\r\n]|^\\x[0-9a-f]*$/i.test(text); // an input has no lines
+  return text === null || isAmbiguous ? `\\x${hex(data)}` : text;
 }
 
 /** Return the meaning of a value, such as the names of its bits; empty if the specification gives none. */
@@ -51,6 +53,8 @@ function lsn(text: string): bigint {
 
 function timestamp(text: string): bigint {
   if (/^\s*-?\d+\s*$/.test(text)) return BigInt(text.trim());
+  const far = /^\s*(-?)infinity\s*$/.exec(text);
+  if (far !== null) return far[1] === "-" ? -(2n ** 63n) : 2n ** 63n - 1n;
   const found = /^\s*(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|\+00:00)?\s*$/.exec(text);
   const seconds = found === null ? NaN : Date.parse(`${found[1]?.replace(" ", "T")}Z`);
   if (Number.isNaN(seconds)) throw new ValueError("Write a time in UTC: 2024-05-01T12:00:00.123456+00:00.");
