@@ -26,17 +26,17 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        self._begun: float | None = None
-        """When the clock would have to show 2000-01-01 for all to be on time."""
+        self._begun: tuple[float, int] | None = None
+        """The time of the clock when the first one was due, in seconds, and its commit time, in microseconds."""
 
     def wait(self, item: "OrderItem") -> float:
         """Return the seconds until an item is due, 0 for one that is; copies of tables have no time, and are due."""
         if isinstance(item, PlacedCopies) or not item.time:
             return 0.0
-        committed, now = item.time / 1e6, time.monotonic()
-        if self._begun is None:
-            self._begun = now - committed
-        return max(self._begun + committed - now, 0.0)
+        now = time.monotonic()
+        begun, first = self._begun = self._begun or (now, item.time)
+        # Times are subtracted as integers: those of two floats that are nearly equal would not be 0.
+        return max(begun + (item.time - first) / 1e6 - now, 0.0)
 
 
 OrderItem: TypeAlias = EndedTransaction | PlacedCopies
