@@ -1445,3 +1445,9 @@ FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[ConnectionMessage], str]]
     ("closed", "client"): {},
 }
 """The messages that each side can send in each state of a connection, and the state that follows."""
+
+PLAIN_COPY: Final[tuple[str, ...]] = (
+    "copy_in",
+    "copy_out",
+)
+"""The states in which a CopyData has rows of a COPY, and no frame."""

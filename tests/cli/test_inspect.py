@@ -272,6 +272,18 @@ def test_what_a_connection_carries(run: Run) -> None:
     assert short.exit_code == 1 and "columns[0] (a)" in short.stdout and "CopyData.length at byte 1" in short.stderr
 
 
+@pytest.mark.parametrize(("sender", "state"), [("server", "copy_out"), ("client", "copy_in")])
+def test_rows_of_a_copy(run: Run, sender: str, state: str) -> None:
+    """The CopyData of a plain COPY has no frame, whatever its bytes; a message before it cannot name tables."""
+    row, frame = b"1\tapple\n", pgo.build_frame(pgo.PrimaryKeepalive(pgo.Lsn(1), pgo.Timestamp(2), 0))
+    lines = _connection(*(connection_messages.CopyData(data) for data in (row, frame)))
+    for index, line in enumerate(lines, 1):
+        given = ("inspect", "--all", "--sender", sender, "--state", state, "--index", index)
+        result = run(*given, stdin="\n".join(lines).encode())
+        assert (result.exit_code, result.stderr, _bytes(result).hex()) == (0, "", line)
+        assert result.stdout.startswith(f"CopyData · {len(line) // 2} bytes · sent by the {sender}, state {state} ·")
+
+
 def test_bytes_that_may_begin_several_messages(run: Run) -> None:
     """The error is where they end."""
     result = run("inspect", "--sender", "server", "5200000008")

@@ -115,6 +115,7 @@ BROKEN = {
 }  # fmt: skip
 
 UNFRAMED = {
+    "a state of a plain COPY": ("{name: idle}", "{name: idle, plain_copy: true}", "Remove plain_copy"),
     "until": ("count: row_count", "until: Int8(0)", "rows needs messages with a length"),
     "absent": (
         "{field: Int16, name: row_count}",

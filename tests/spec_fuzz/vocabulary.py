@@ -11,7 +11,7 @@ from tools.language import SPEC
 __all__ = ["LEFT_OUT", "asserted_by", "vocabulary", "words_of"]
 
 LEFT_OUT = frozenset(
-    {"documents", "documented", "title", "source", "protocol", "brings", "group", "ignored", "carries"}
+    {"documents", "documented", "title", "source", "protocol", "brings", "group", "ignored", "carries", "plain_copy"}
 )
 """Words that no layout depends on."""
 

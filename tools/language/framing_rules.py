@@ -26,6 +26,10 @@ def _lengths(spec: Spec, error: Raise) -> None:
         if message.ignored and (not first or message.sender == "server"):
             problem = f"{message.name} is ignored in a state, but no client sends it on a connection"
             raise error(message.line, problem, "Remove ignored.")
+    for state in spec.states if not first else ():
+        if state.plain_copy:
+            problem = f"the state {state.name} is one of a plain COPY, but no message has a length"
+            raise error(state.line, problem, "Remove plain_copy.")
     if first and (spec.parameters or spec.options):
         problem = "messages with a length depend on parameters or options"
         raise error(1, problem, "Remove the parameters and options.")

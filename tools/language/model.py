@@ -124,6 +124,8 @@ class State:
 
     name: str
     sets: tuple[str, ...] = ()
+    plain_copy: bool = False
+    """Whether a CopyData in it has rows of a COPY, and no frame."""
     description: str = ""
     line: int = field(default=0, compare=False)
 
@@ -233,6 +235,7 @@ class Spec:
             State(
                 "/".join(path),
                 tuple(dict.fromkeys(name for each in path for name in states[each].sets)),
+                states[path[-1]].plain_copy,
                 states[path[-1]].description,
                 states[path[-1]].line,
             )

@@ -55,7 +55,7 @@ _WIRE = frozenset(
         "Frame",
         "Lsn",
     }
-    | {"Marker", "PgoutputMessage", "REQUIRED", "Reject", "Timestamp", "VALUES"}
+    | {"Marker", "PLAIN_COPY", "PgoutputMessage", "REQUIRED", "Reject", "Timestamp", "VALUES"}
 )
 _CONSTRUCTS = frozenset(
     {

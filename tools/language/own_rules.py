@@ -18,6 +18,7 @@ _TYPES: Final = "types.yaml"
 _ANYWHERE: Final[Mapping[str, str]] = {
     "server": "a version of PostgreSQL. Write since: the version of the protocol",
     "documented": "the wording of PostgreSQL's documents. Remove it",
+    "plain_copy": "a COPY of PostgreSQL. Remove it",
     "unasked": "a habit of PostgreSQL's servers. Remove it",
     "group": "rows and transactions of PostgreSQL. Remove it",
     "effect": "transactions of PostgreSQL. Remove it",

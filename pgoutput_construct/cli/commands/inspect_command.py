@@ -21,7 +21,7 @@ from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.stream.state import StreamState
 from pgoutput_construct.wire import parse, parse_frame
 from pgoutput_construct.wire.connection_engine import CONNECTION_STATES, SENDERS, Role, parse_connection, states_of
-from pgoutput_construct.wire.connection_messages import CopyData
+from pgoutput_construct.wire.connection_messages import PLAIN_COPY, CopyData
 from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, noun
@@ -116,7 +116,11 @@ def _layers(subject: "_Subject") -> Iterator[_Layer]:
         outer = trace_connection(data, sender, state)
         told = f"--sender {sender} --state {state}"
         yield _Layer(outer, base, lambda data: parse_connection(data, sender, state), told)
-        if outer.name != CopyData.__name__ or outer.spans[-1].path != f"{CopyData.__name__}.data":
+        if (
+            outer.name != CopyData.__name__
+            or outer.spans[-1].path != f"{CopyData.__name__}.data"
+            or state in PLAIN_COPY
+        ):
             return
         data, base, framed = outer.spans[-1].value, outer.spans[-1].start, True
     if framed:
@@ -254,8 +258,10 @@ class _Kind(NamedTuple):
         try:
             framed = self.frame
             if self.sender is not None:
-                outer = parse_connection(data, self.sender, self.state_of(data))
-                data, framed = outer.data if isinstance(outer, CopyData) else b"", True
+                state = self.state_of(data)
+                outer = parse_connection(data, self.sender, state)
+                framed = isinstance(outer, CopyData) and state not in PLAIN_COPY
+                data = outer.data if isinstance(outer, CopyData) and framed else b""
             if framed:
                 frame = parse_frame(data, **options)
                 data = frame.data if isinstance(frame, XLogData) else b""

@@ -44,7 +44,7 @@ def emit_messages(spec: Spec, union: str) -> str:
         f"{union}: TypeAlias = {' | '.join(m.class_name for m in spec.messages)}\n"
         + docstring(["Any of the messages."], ""),
         *_renamed(spec),
-        _following(spec, union) if spec.framed else _by_tag(spec, union),
+        *(_tables(spec, union) if spec.framed else [_by_tag(spec, union)]),
     )
 
 
@@ -277,17 +277,23 @@ def _constants(spec: Spec, message: Message) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def _following(spec: Spec, union: str) -> str:
-    """Return the table of a connection's messages: which are permitted in each state, and the state that follows."""
+def _tables(spec: Spec, union: str) -> Iterator[str]:
+    """Yield the tables of a connection: its messages in each state with the state that follows, and its states."""
     rows = (
         f'("{place.name}", "{sender}"): {{{", ".join(_steps(spec, place, sender))}}}'
         for place in spec.places
         for sender in ("server", "client")
     )
-    return constant(
+    yield constant(
         f"FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[{union}], str]]]",
         rows,
         "The messages that each side can send in each state of a connection, and the state that follows.",
+    )
+    yield constant(
+        "PLAIN_COPY: Final[tuple[str, ...]]",
+        (repr(place.name) for place in spec.places if place.plain_copy),
+        "The states in which a CopyData has rows of a COPY, and no frame.",
+        brackets="()",
     )
 
 
