@@ -9,6 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,7 +19,7 @@ from pgoutput_construct.changelog._index.log_index import AsOf, LogIndex, LogPoi
 from pgoutput_construct.changelog._index.planning import first_commit_after, last_commit, relation_history, sent_by_seq
 from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, LogEvent, events_of
 from pgoutput_construct.changelog._segment.footer import Segment
-from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.segment_index import MOST_FAULTS, SegmentIndex
 from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._segment.segment_schema import parts_of
 from pgoutput_construct.changelog._store.address import open_store
@@ -28,6 +29,7 @@ from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.rows import unread_problem
 from pgoutput_construct.wire import Lsn, Timestamp, parse
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage
 from pgoutput_construct.wire.options import STATE_PARAMETERS
@@ -249,6 +251,23 @@ def _faults(log: ChangeLog, index: LogIndex) -> Iterator[tuple[LogEntry, str]]:
             yield entry, problem
         else:
             log.settled_problems.add(problem)
+    yield from _unlisted(log, index)
+
+
+def _unlisted(log: ChangeLog, index: LogIndex) -> Iterator[tuple[LogEntry, str]]:
+    """Yield the messages whose rows nothing reads, or no index has, where an index lists no further problems."""
+    counts = pc.list_value_length(index.table["faults"]).to_numpy()
+    for number in np.flatnonzero(counts >= MOST_FAULTS).tolist():
+        of = slice(number, number + 1)
+        counted = index.entries("rows", of)["tag"].to_pylist()
+        tags = [cls.TAG[0] for cls in CHANGES | UNREAD if cls in UNREAD or cls.TAG[0] not in counted]
+        last = index.entries("faults", of)["seq"][-1].as_py()
+        segment = log.segment(last)
+        rows = log.table(segment).slice(last + 1 - segment.first_seq)
+        for entry in table_entries(rows.filter(pc.is_in(rows["tag"], pa.array(tags, rows["tag"].type))), segment.name):
+            cls = BY_TAG[entry.payload[:1]]
+            if _is_valid(log, entry):
+                yield entry, unread_problem(cls) if cls in UNREAD else f"{cls.__name__} {_UNCOUNTED}"
 
 
 _ORDERED: Final = BEGINS | ENDS | DESCRIPTIONS

@@ -10,7 +10,7 @@ from pgoutput_construct.changelog import ChangeLog, LogWriter, Position, reader
 from pgoutput_construct.changelog._index import index_builder
 from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.segment_index import MOST_FAULTS, SegmentIndex
 from pgoutput_construct.changelog.compact import _merge_indexes
 from pgoutput_construct.changelog.reader import refuse_faults, refuse_unread
 from pgoutput_construct.changelog.verify import differences
@@ -51,14 +51,22 @@ def test_merged_indexes_have_the_faults_of_their_rows() -> None:
     assert [fault["seq"] for fault in merged.entries("faults").to_pylist()] == [0, 1, 4]
 
 
+def log_of(path: Path, *payloads: bytes) -> ChangeLog:
+    """Write a log of one segment."""
+    count = len(payloads)
+    with LogWriter(path) as writer:
+        writer.use(log_options())
+        writer.append(
+            Block.from_payloads(payloads, [0] * count, [0] * count, log_options().layout(), {}, [OUTSIDE] * count)
+        )
+        writer.publish(Position())
+    return ChangeLog(path)
+
+
 @pytest.fixture
 def log(tmp_path: Path) -> ChangeLog:
     """A log of one Message."""
-    with LogWriter(tmp_path) as writer:
-        writer.use(log_options())
-        writer.append(Block.from_payloads([MESSAGE], [0], [0], log_options().layout(), {}, [OUTSIDE]))
-        writer.publish(Position())
-    return ChangeLog(tmp_path)
+    return log_of(tmp_path, MESSAGE)
 
 
 @pytest.mark.parametrize("refuse", [refuse_faults, refuse_unread])
@@ -81,11 +89,23 @@ def test_the_class_of_a_message_decides_later(
 
 def test_an_invalid_message_remains_a_fault(tmp_path: Path) -> None:
     """Also one of a class without rows; only readers that read every message of a table continue."""
-    with LogWriter(tmp_path) as writer:
-        writer.use(log_options())
-        writer.append(Block.from_payloads([MESSAGE[:-1]], [0], [0], log_options().layout(), {}, [OUTSIDE]))
-        writer.publish(Position())
-    log = ChangeLog(tmp_path)
+    log = log_of(tmp_path, MESSAGE[:-1])
     refuse_unread(log, log.index)
     with pytest.raises(pgo.ChangeLogError, match=r"seq 0 .*Message\."):
         refuse_faults(log, log.index)
+
+
+def test_unread_rows_after_many_other_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index lists some problems only, and readers of tables refuse what may change rows after these."""
+    invalid = [MESSAGE[:1] + bytes([flags]) + MESSAGE[2:] for flags in range(2, MOST_FAULTS + 2)]
+    log = log_of(tmp_path, *invalid, ORIGIN[:-1], ORIGIN)
+    assert len(log.index.entries("faults")) == MOST_FAULTS
+    monkeypatch.setattr(reader, "UNREAD", frozenset({pgo.Origin}))
+    with pytest.raises(pgo.ChangeLogError, match=r"seq 101 .*Origin may change rows"):
+        refuse_unread(log, log.index)
+    monkeypatch.setattr(reader, "UNREAD", frozenset())
+    monkeypatch.setattr(reader, "CHANGES", frozenset({pgo.Origin}))
+    with pytest.raises(pgo.ChangeLogError, match=r"seq 101 .*index lacks its rows"):
+        refuse_unread(log, log.index)
+    monkeypatch.setattr(reader, "CHANGES", frozenset())
+    refuse_unread(log, log.index)

@@ -374,6 +374,7 @@ def struct_array(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Array:
 
 
 MOST_FAULTS: Final = 100
+"""Of a segment with as many, readers of tables read the rest themselves: see ``reader.refuse_unread``."""
 
 
 def first_faults(seqs: Mapping[str, int]) -> pa.Array:
