@@ -7,6 +7,7 @@ import pytest
 from pgoutput_construct import SpecError
 from tests.language.sound import SOUND
 from tools.language import load_text
+from tools.language.source import read
 
 LABEL = "{field: String, name: label}"
 FLAGS = "{field: Int8, name: flags, bits: {1: one}}"
@@ -129,7 +130,7 @@ MISTAKES = {
     "a description that begins with #": (
         LABEL,
         "{field: String, name: label, description: #1 of two}",
-        "not plain YAML",
+        "YAML reads no further than #1 of two}",
         "Quote text that has a # in it",
     ),
     "a description with a number sign": (
@@ -254,3 +255,38 @@ def test_mistake_is_told(mistake: str) -> None:
     assert re.match(r"mine\.yaml:\d+: ", text), text
     assert problem in text
     assert remedy in text
+
+
+COMMENTS = {
+    "after text": "title: Demo # of #41\n",
+    "after quotes": 'title: "Demo" #41\n',
+    "after brackets": "title: Demo\nstates: [{name: idle}] #41\n",
+    "in quotes of two lines": 'title: "Demo\n  of #41"\n',
+    "in a block": "title: |\n  Demo of #41\n",
+}
+
+
+@pytest.mark.parametrize("where", COMMENTS)
+def test_what_is_no_mistake(where: str) -> None:
+    """Comments after which nothing is missing, and what is no comment."""
+    assert read(COMMENTS[where], "mine.yaml").data["title"].startswith("Demo")
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("title: Demo # of two\n\tstates: []", "spaces instead of tabs"),
+        ("a: Demo # x\nb: {c: d: e} # y", "a colon in it"),
+    ],
+)
+def test_comments_are_not_the_mistake_next_to_them(text: str, remedy: str) -> None:
+    """The remedy is that of the mistake."""
+    with pytest.raises(SpecError) as caught:
+        read(text, "mine.yaml")
+    assert remedy in str(caught.value) and "#" not in str(caught.value)
+
+
+def test_long_lines_are_read_at_once() -> None:
+    """Twice as much text takes twice as long."""
+    with pytest.raises(SpecError, match="reads no further than #41"):
+        read(f'title: "{"#" * 1_000_000}"\nmore: Demo #41', "mine.yaml")

@@ -1,6 +1,7 @@
 """YAML as data that remembers its lines, for error messages."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -42,12 +43,6 @@ class Source:
 
 def read(text: str, file: str) -> Source:
     """Read YAML text; raise SpecError for bad YAML, tags, aliases in a circle, duplicate keys and cut-off text."""
-    for number, line in enumerate(text.splitlines(), 1):
-        before, rest = _comment(line) or ("", " ")
-        if before.strip() and not before.rstrip().endswith(":") and rest[:1].strip():
-            problem = f"YAML reads no further than #{rest:.40}, which begins a comment"
-            remedy = 'Quote text that has a # in it: "a #1"; write a space after the # of a comment.'
-            raise SpecError(f"{file}:{number}: {problem}. {remedy}")
     try:
         return _read(text, file, _QUICKEST)
     except yaml.YAMLError:  # PyYAML's own parser says more of it
@@ -58,7 +53,7 @@ def read(text: str, file: str) -> Source:
 
 
 def _read(text: str, file: str, loader: type[yaml.SafeLoader]) -> Source:
-    reader = _Reader(file)
+    reader = _Reader(text, file)
     try:
         reader.loader = loader(text)
         node = reader.loader.get_single_node()
@@ -70,22 +65,17 @@ def _read(text: str, file: str, loader: type[yaml.SafeLoader]) -> Source:
     return Source(file, data, reader.lines)
 
 
-def _comment(line: str) -> tuple[str, str] | None:
-    """Return what is before and after the # of a comment: one that follows a space, and is not in quotes."""
-    quote, before, index = "", " ", 0
-    while "#" in line[index:]:
-        letter = line[index]
-        if quote == '"' and letter == "\\":
-            index += 1
-        elif quote:
-            quote = "" if letter == quote else quote
-        elif letter in "\"'" and before in " \t,:[{'":
-            quote = letter
-        elif letter == "#" and before in " \t":
-            return line[:index], line[index + 1 :]
-        before = letter
-        index += 1
-    return None
+_COMMENT = re.compile(r"[ \t]+(#\S[^\n]{0,40})")
+"""A comment that people may have written as text: without a space after its #."""
+
+
+def _comment_error(text: str, file: str, end: yaml.Mark) -> SpecError | None:
+    """Return an error if a comment follows text without quotes, or a colon: it may have been meant as part of it."""
+    if not (comment := _COMMENT.match(text, end.index)):
+        return None
+    problem = f"YAML reads no further than {comment[1]}, which begins a comment"
+    remedy = 'Quote text that has a # in it: "a #1"; write a space after the # of a comment.'
+    return SpecError(f"{file}:{end.line + 1}: {problem}. {remedy}")
 
 
 _REMEDIES = {
@@ -108,12 +98,21 @@ def _yaml_error(error: yaml.YAMLError, text: str, file: str) -> SpecError:
     mark = getattr(error, "problem_mark", None)
     line = mark.line if mark else text.count("\n", 0, getattr(error, "position", 0))
     problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-    cut_off = [text.splitlines()[at] for at in (line - 1, line) if 0 <= at < len(text.splitlines())]
-    if any((_comment(each) or ("", ""))[0].strip() for each in cut_off):
-        remedy = 'Quote text that has a # in it: "a # b". What follows is a comment otherwise.'
-        return SpecError(f"{file}:{line + 1}: not plain YAML: {problem}. {remedy}")
+    for token in _tokens(text):
+        is_plain = isinstance(token, yaml.ScalarToken) and token.plain
+        is_near = isinstance(token, yaml.ValueToken) and line - 1 <= token.end_mark.line <= line
+        if (is_plain or is_near) and (found := _comment_error(text, file, token.end_mark)):
+            return found
     remedy = next((remedy for words, remedy in _REMEDIES.items() if words in problem), PLAIN_REMEDY)
     return SpecError(f"{file}:{line + 1}: not plain YAML: {problem}. {remedy}")
+
+
+def _tokens(text: str) -> Iterator[yaml.Token]:
+    """Yield the tokens before the first error."""
+    try:
+        yield from yaml.scan(text, _QUICKEST)
+    except yaml.YAMLError:
+        return
 
 
 class _Reader:
@@ -121,7 +120,8 @@ class _Reader:
 
     loader: yaml.SafeLoader
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, text: str, file: str) -> None:
+        self.text = text
         self.file = file
         self.lines: dict[Place, int] = {}
         self.line = 1
@@ -141,7 +141,10 @@ class _Reader:
         return self._scalar(node)
 
     def _scalar(self, node: yaml.Node) -> Any:
-        """Return a word or a number; refuse numbers that YAML reads differently than people do."""
+        """Return a word or a number; refuse numbers and comments that YAML reads differently than people do."""
+        is_plain = isinstance(node, yaml.ScalarNode) and node.value and not node.style
+        if is_plain and (error := _comment_error(self.text, self.file, node.end_mark)):
+            raise error
         value = self.loader.construct_object(node)
         if isinstance(value, float):
             raise self._error(node, f"{node.value} is not a whole number", "Write a whole number, or quote text.")
