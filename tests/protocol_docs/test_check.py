@@ -8,6 +8,7 @@ import pytest
 from tests.language.test_nesting import SOUND as NESTED
 from tests.protocol_docs.pages import PAGES, document, page, report, run
 from tools.language import SPEC, load, load_text
+from tools.protocol_docs.cells import specified_cells
 from tools.protocol_docs.check import check
 from tools.protocol_docs.document import DocumentError
 from tools.protocol_docs.options import flow
@@ -29,6 +30,42 @@ def test_agreeing_document(capsys: pytest.CaptureFixture[str], name: str) -> Non
     status, out, err = run(capsys, "check", PAGES / name, "--pg", AGREEING[name])
     assert (status, err) == (0, "")
     assert [line for line in out.splitlines() if not line.startswith("known: ")] == out.splitlines()[-1:]
+
+
+NESTED_VERSIONS = """\
+protocol: demo
+title: Demo
+source: demo
+versions: [{version: 1, server: 10}, {version: 2, server: 10}, {version: 3, server: 10}, {version: 4, server: 10}]
+parameters: {proto_version: {type: int}}
+messages:
+  - name: First
+    server: 10
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('F'), name: tag}
+          - {field: Inner, name: early, until: 2}
+          - {field: Inner, name: late, since: 3}
+          - {field: Inner, name: always}
+parts:
+  - name: Inner
+    blocks: [{type: header, fields: [{field: Int8, name: one, since: 2}, {field: Int8, name: other, until: 3}]}]
+"""
+
+
+def test_versions_of_what_is_in_a_part() -> None:
+    """A field is present from the latest since on, up to the earliest until, of itself and what it is in."""
+    spec = load_text(NESTED_VERSIONS)
+    cells = specified_cells(spec.messages[0], spec, 10, flat=False, named=frozenset())
+    assert [(cell.at, cell.since, cell.until) for cell in cells[1:]] == [
+        ("early.one", 2, 2),
+        ("early.other", None, 2),
+        ("late.one", 3, None),
+        ("late.other", 3, 3),
+        ("always.one", 2, None),
+        ("always.other", None, 3),
+    ]
 
 
 FIELD = "<varlistentry>\n        <term>{}</term>\n        <listitem>\n         <para>\n          {}\n"

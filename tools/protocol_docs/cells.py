@@ -160,7 +160,8 @@ class _Layout:
     def _under_conditions(self, around: Field | Repeat, cells: Iterator[Cell]) -> Iterator[Cell]:
         """Yield the fields of a part or of an item, each with the conditions of what they are in."""
         for cell in cells:
-            since, until = cell.since or around.since, cell.until or self._until(around)
+            since = max(filter(None, (cell.since, around.since)), default=None)
+            until = min(filter(None, (cell.until, self._until(around))), default=None)
             yield replace(cell, since=since, until=until, conditions=cell.conditions | _conditions(around))
 
     def _is_there(self, element: Field | Repeat | Alternative) -> bool:
