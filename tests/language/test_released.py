@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,18 @@ def test_nothing_is_generated_from_a_change_of_a_released_version(tmp_path: Path
     assert render(changed(tmp_path / "two", *CHANGES["a field's name"][:2]))
 
 
+def test_a_specification_without_options(tmp_path: Path) -> None:
+    """Each released option is missing."""
+    folder = changed(tmp_path, XID, XID)
+    path = folder / "pgoutput.yaml"
+    spec = replace(load(path), options=())
+    options = json.loads((SPEC / "released.json").read_text("utf-8"))["4"]["options"]
+    found = [each for each in breaks(spec, folder, [Level.READ]) if each.problem.startswith("the option ")]
+    missing = [each.problem.partition(" is missing")[0].removeprefix("the option ") for each in found]
+    assert sorted(missing) == sorted(options)
+    assert {each.line for each in found} == {1}
+
+
 def test_without_a_new_version_the_remedy_begins_with_it(tmp_path: Path) -> None:
     """What is new cannot have the last released version."""
     folder = changed(tmp_path, *CHANGES["a type"][:2])
@@ -209,6 +222,14 @@ def test_what_says_since_when_is_accepted(tmp_path: Path) -> None:
     )
     path.write_text(renamed.replace("{d: default,", "{d: default, x: {meaning: other, since: 5},"), "utf-8")
     check_released(load(path), folder)
+
+
+def test_renamed_messages_of_the_wire_break_nothing(tmp_path: Path) -> None:
+    """Their classes, and the enums of their fields, have the former names, too."""
+    folder = changed(tmp_path, XID, XID)
+    path = folder / "protocol.yaml"
+    path.write_text(path.read_text("utf-8").replace("name: ReadyForQuery", "name: Ready"), "utf-8")
+    assert breaks(load(path), folder) == []
 
 
 def test_the_file_is_of_today() -> None:

@@ -4,13 +4,14 @@
 prints it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tools.language.elements import Choice, Element, Repeat, Structure
 from tools.language.fields import Field
 from tools.language.model import Spec
 from tools.language.public_names import member_name
+from tools.language.wire_names import renamed
 
 __all__ = ["DEFAULT", "KEYWORD", "Names", "by_position", "program_names"]
 
@@ -48,7 +49,15 @@ def program_names(spec: Spec) -> dict[str, Names]:
             found |= _values(structure)
     for option in spec.options if not spec.carries else ():
         found[f"option {option.name}"] = Names(option.line, {value.name: value.line for value in option.values})
-    return found
+    former = {now: name for name, now in renamed(spec).items()}
+    return found | {_called(owner, former): names for owner, names in found.items()}
+
+
+def _called(owner: str, former: Mapping[str, str]) -> str:
+    """Return what something is in the class or enum of a message that has another name now, under its former name."""
+    kind, _, path = owner.partition(" ")
+    name, dot, rest = path.partition(".")
+    return f"{kind} {former.get(name, name)}{dot}{rest}"
 
 
 def _classes(name: str | None, line: int, structure: Structure) -> Iterator[tuple[str | None, int, Structure]]:

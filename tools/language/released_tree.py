@@ -115,7 +115,8 @@ def _options(found: Sequence[Entry], known: Sequence[str]) -> Iterator[Finding]:
     lines = {entry.text: entry.line for entry in found}
     for text in known:
         if text not in lines:
-            line = next((entry.line for entry in found if entry.text == text.partition(" = ")[0]), found[0].line)
+            option, first = text.partition(" = ")[0], min((entry.line for entry in found), default=1)
+            line = next((entry.line for entry in found if entry.text == option), first)
             yield Finding(line, f"the option {text} is missing", "Write it again.", writes=False)
     for text, line in lines.items():
         if text not in known:
