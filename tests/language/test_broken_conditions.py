@@ -137,3 +137,24 @@ def test_what_is_sound() -> None:
     assert len(flags.variants) == 3  # type: ignore[union-attr]
     assert rows.condition == "(flags & 1) != 0"
     assert first.field_names == ("xid", "flags", "rows")
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "name: flags, bits: {1: one}, when: {any: [{any: [NAMES]}, flag_i]}",
+        "name: flags, bits: {1: {meaning: one, when: {any: [NAMES]}}, 2: {meaning: two, when: flag_i}}",
+        "name: flags, when: {any: [NAMES]}}\n          - {field: Int8, name: flags, when: flag_i",
+    ],
+)
+def test_too_many_parameters(field: str) -> None:
+    """What is tried in all combinations has a limit, for the conditions of all variants and values of a field."""
+    names = [f"flag_{letter}" for letter in "abcdefghi"]
+    parameters = "".join(f"  {name}: {{type: bool}}\n" for name in names)
+    spec = SOUND.replace("  in_stream: {type: bool}\n", f"  in_stream: {{type: bool}}\n{parameters}")
+    assert_refused(
+        FLAGS,
+        f"{{field: Int8, {field.replace('NAMES', ', '.join(names[:-1]))}}}",
+        "depends on 9 parameters and bits",
+        spec,
+    )

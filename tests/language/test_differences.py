@@ -3,6 +3,7 @@
 import pytest
 
 from tools.language import SPEC, load, load_text
+from tools.language.conditions import Every, Flag, Not, Some, either
 from tools.language.differences import CHANGED, ENDED, NEW, differences, in_release, in_version, items
 
 GROWN = """\
@@ -133,3 +134,31 @@ def test_items_are_unique() -> None:
         keys = [(item.kind, item.name, item.text) for item in found]
         assert len(set(keys)) == len(keys)
         assert all(found.index(item.parent) < index for index, item in enumerate(found) if item.parent)
+
+
+NAMES = [f"flag_{letter}" for letter in "abcdefghi"]
+"""More parameters than are tried in all combinations."""
+FIELDS = [f"{{field: Inner, name: of_{name}, when: {name}, since: 2}}" for name in NAMES]
+MANY = f"""\
+protocol: demo
+title: Demo
+source: demo
+versions: [{{version: 1}}, {{version: 2}}]
+parameters: {{proto_version: {{type: int}}, {", ".join(f"{name}: {{type: bool}}" for name in NAMES)}}}
+parts:
+  - name: Inner
+    blocks: [{{type: header, fields: [{{field: Int8, name: number}}]}}]
+messages:
+  - name: First
+    blocks:
+      - type: header
+        fields: [{{field: Byte1('F'), name: tag}}, {", ".join(FIELDS)}]
+"""
+
+
+def test_conditions_with_many_parameters() -> None:
+    """They differ between versions like others, and none is certain that was not tried."""
+    found = differences(load_text(MANY), in_version(1), in_version(2))
+    assert [each.item.name for each in found if each.mark == NEW] == [*(f"First.of_{name}" for name in NAMES), "Inner"]
+    flags = tuple(map(Flag, NAMES))
+    assert either([Not(flags[0]), Every(flags)]) == Some((Not(flags[0]), Every(flags)))

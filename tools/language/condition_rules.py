@@ -1,6 +1,6 @@
 """The rules for conditions: versions, parameters, bits, and fields with variants."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -72,14 +72,17 @@ def _flags(spec: Spec, error: Raise) -> None:
 def _possible(spec: Spec, error: Raise) -> None:
     known = [version.version for version in spec.versions]
     for each in _all(spec):
-        atoms = {leaf for leaf in conditions.leaves(each.term) if isinstance(leaf, Flag | conditions.Bit)}
-        if len(atoms) > conditions.MOST:
-            problem = f"{each.name} depends on {len(atoms)} parameters and bits"
-            raise error(each.line, problem, f"Write {conditions.MOST} at most.")
+        _check_count(each.name, [each.term], each.line, error)
         tried = sorted({*known, *conditions.versions(each.term)})
         if not any(conditions.holds(each.term, *case) for case in conditions.cases([each.term], tried)):
             problem = f"{each.name} can never be present: its condition contradicts itself"
             raise error(each.line, problem, "Correct since, until or when.")
+
+
+def _check_count(what: str, terms: Sequence[Term | None], line: int, error: Raise) -> None:
+    """Refuse what depends on more parameters and bits than are tried in all combinations."""
+    if (count := len(conditions.atoms(terms))) > conditions.MOST:
+        raise error(line, f"{what} depends on {count} parameters and bits", f"Write {conditions.MOST} at most.")
 
 
 def _bits(spec: Spec, error: Raise) -> None:
@@ -119,6 +122,9 @@ def _constants(spec: Spec, error: Raise) -> None:
 def _variants(spec: Spec, error: Raise) -> None:
     known = [version.version for version in spec.versions]
     for field in spec.fields():
+        _check_count(field.name, [each.term for each in field.variants], field.line, error)
+        for row in field.rows:
+            _check_count(f"a value or bit of {field.name}", list(row.limits.values()), row.line, error)
         for one, other in combinations(field.variants, 2):
             cases = conditions.cases([one.term, other.term], known)
             if any(all(conditions.holds(each.term, *case) for each in (one, other)) for case in cases):

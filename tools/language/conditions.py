@@ -16,6 +16,7 @@ __all__ = [
     "Some",
     "Term",
     "Until",
+    "atoms",
     "bits",
     "cases",
     "condition_of",
@@ -177,25 +178,38 @@ def _one_range(ranges: list[tuple[int, int]], known: Sequence[int]) -> tuple[int
 
 def _is_certain(terms: Sequence[Term | None], known: Sequence[int]) -> bool:
     """Return whether one of the terms holds, for all parameters and bits."""
-    return all(any(holds(term, *case) for term in terms) for case in cases(terms, known))
+    return len(atoms(terms)) <= MOST and all(any(holds(term, *case) for term in terms) for case in cases(terms, known))
 
 
 def cases(terms: Sequence[Term | None], known: Sequence[int]) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
-    """Yield all combinations of parameters and of earlier fields that matter to terms."""
-    atoms = list(dict.fromkeys(leaf for term in terms for leaf in leaves(term) if isinstance(leaf, Flag | Bit)))
-    if len(atoms) > MOST:
-        yield {}, {}
-        return
+    """Yield all combinations of parameters and of earlier fields that matter to terms.
+
+    In each version; of more than MOST parameters and bits only those with none, with all, with one, and without one.
+    """
+    found = atoms(terms)
     named = {version for term in terms for version in versions(term)}
     tried = sorted(known) or sorted({1} | {max(version + step, 1) for version in named for step in (-1, 0, 1)})
-    for version, *states in product(tried, *([(False, True)] * len(atoms))):
-        given, found = {VERSION: version}, dict[str, int]()
-        for atom, state in zip(atoms, states, strict=True):
+    for version, states in product(tried, _states(len(found))):
+        given, values = {VERSION: version}, dict[str, int]()
+        for atom, state in zip(found, states, strict=True):
             if isinstance(atom, Flag):
                 given[atom.name] = state
             else:
-                found[atom.field] = found.get(atom.field, 0) | (atom.mask if state else 0)
-        yield given, found
+                values[atom.field] = values.get(atom.field, 0) | (atom.mask if state else 0)
+        yield given, values
+
+
+def atoms(terms: Iterable[Term | None]) -> list[Flag | Bit]:
+    """Return the parameters and bits that terms depend on, each once."""
+    return list(dict.fromkeys(leaf for term in terms for leaf in leaves(term) if isinstance(leaf, Flag | Bit)))
+
+
+def _states(count: int) -> Iterable[tuple[bool, ...]]:
+    """Return which of some parameters and bits are set."""
+    if count <= MOST:
+        return product((False, True), repeat=count)
+    one = [tuple(index == each for each in range(count)) for index in range(count)]
+    return [(False,) * count, (True,) * count, *one, *(tuple(not state for state in states) for states in one)]
 
 
 def versions(term: Term | None) -> Iterator[int]:

@@ -119,6 +119,8 @@ def _offsets(spec: Spec, before: Sequence[Element], element: Element | None) -> 
         return None
     terms = list(dict.fromkeys(field.term for field in fields if field.conditional))
     target = element.term if element is not None else None
+    if len(conditions.atoms([*terms, target])) > conditions.MOST:
+        return None
     found = set()
     for given, values in conditions.cases([*terms, target], [v.version for v in spec.versions]):
         if conditions.holds(target, given, values):
