@@ -15,6 +15,7 @@ from typing import Any, Final
 from tools.npm import TYPESCRIPT
 
 __all__ = [
+    "BUILT_FOLDERS",
     "CODECS",
     "TSC",
     "Codec",
@@ -22,6 +23,7 @@ __all__ = [
     "answers",
     "built",
     "is_alike",
+    "is_built",
     "message_line",
     "missing_tools",
     "run_tool",
@@ -30,6 +32,8 @@ __all__ = [
 _SPEC: Final = Path(__file__).parents[1] / "spec"
 TSC: Final = TYPESCRIPT.path
 """The compiler of TypeScript, once it was fetched."""
+BUILT_FOLDERS: Final = frozenset({"dist", "node_modules", "target"})
+"""The folders of what the tools of languages make of sources: no part of them."""
 _FETCH: Final = "python -m tools.codecs"
 
 
@@ -65,6 +69,11 @@ def missing_tools(codec: Codec) -> str:
     return TYPESCRIPT.missing(_FETCH) if codec.name == "typescript" else ""
 
 
+def is_built(path: Path, root: Path) -> bool:
+    """Return whether tools made a file under ``root``, wherever that is itself."""
+    return not BUILT_FOLDERS.isdisjoint(path.relative_to(root).parts)
+
+
 def built(codec: Codec, target: Path, spec: Path = _SPEC) -> list[str]:
     """Build the program that answers lines of bytes; return its command.
 
@@ -76,7 +85,7 @@ def built(codec: Codec, target: Path, spec: Path = _SPEC) -> list[str]:
     Raises:
         CodecError: It does not compile.
     """
-    folder = codec.folder(spec)
+    folder, target = codec.folder(spec), target.resolve()  # the programs run in another folder
     if codec.name == "rust":
         run_tool(
             ("cargo", "build", "--offline", "--release", "--example", "check"),

@@ -60,3 +60,23 @@ def test_a_codec_is_built_with_its_harness(tmp_path: Path) -> None:
     assert (folder / "main.go").read_bytes() == (plain.sources / "main.go").read_bytes()
     assert built(uses_codec, tmp_path) == folder
     assert built(plain, tmp_path) is None
+
+
+def test_sources_that_were_removed_do_not_remain(tmp_path: Path) -> None:
+    """Only what tools build there remains between two builds."""
+    own = replace(HARNESSES[0], tool="true", build=("true",), root=tmp_path / "sources", codec="go")
+    own.sources.mkdir(parents=True)
+    (own.sources / "main.go").write_text("package main\n")
+    folder = tmp_path / "built" / own.kind / own.folder
+    for name in ("old.go", "old/old.go", "codec/old.go", "target/built"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("package old\n")
+    assert prepare(own, tmp_path / "built") == folder
+    assert sorted(path.name for path in folder.iterdir()) == [".built", "codec", "main.go", "target"]
+    assert not (folder / "codec" / "old.go").exists() and (folder / "target" / "built").exists()
+
+
+def test_errors_of_a_compiler_are_reported(tmp_path: Path) -> None:
+    """Wherever it prints them: that of TypeScript does so on its standard output."""
+    own = replace(HARNESSES[0], tool="sh", build=("sh", "-c", "echo wrong type; echo why >&2; exit 1"))
+    assert str(prepare(own, tmp_path)).endswith("failed: wrong type\nwhy")

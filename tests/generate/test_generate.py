@@ -13,7 +13,8 @@ import pytest
 import pgoutput_construct
 from pgoutput_construct import SpecError
 from tools.generate import __main__ as command
-from tools.generate.outputs import OUTPUTS, render
+from tools.generate.outputs import OUTPUTS, orphans, render
+from tools.generate.own_protocol import own_orphans
 from tools.language import load
 from tools.language.names import RESERVED_CLASSES
 
@@ -103,6 +104,18 @@ def test_check_notices_an_orphan(project: Path, capsys: pytest.CaptureFixture[st
     assert "orphaned: pgoutput_construct/wire/old.py" in capsys.readouterr().err
     assert run(project) == 0
     assert not orphan.exists()
+
+
+@pytest.mark.parametrize("clone", ["dist", "node_modules/codec", "other"])
+def test_a_clone_may_be_called_as_what_tools_build(tmp_path: Path, clone: str) -> None:
+    """Files that tools build are no orphans; folders around the clone say nothing."""
+    mark = "// Generated from spec/old.yaml by: python -m tools.generate{}. Do not edit.\n"
+    for folder, text in (("spec/rust/src", mark.format("")), ("rust/src", mark.format(" --package jobs"))):
+        for path in (tmp_path / clone / folder / "old.rs", tmp_path / clone / folder / "target/old.rs"):
+            path.parent.mkdir(parents=True)
+            path.write_text(text)
+    assert orphans(tmp_path / clone) == ["spec/rust/src/old.rs"]
+    assert own_orphans(tmp_path / clone, {}, "jobs") == ["rust/src/old.rs"]
 
 
 def test_broken_specification_is_exit_status_2(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tools.codecs import BUILT_FOLDERS
 from tools.language import SPEC, load
 from tools.protocol_docs.__main__ import SPECS, main
 from tools.protocol_docs.check import Report, check
@@ -42,7 +43,7 @@ def spec_until(pg: int, folder: Path) -> Path:
     A made-up PostgreSQL 20 is then new to them, whatever the real one brought.
     """
     folder.mkdir(exist_ok=True)
-    shutil.copytree(SPEC, folder, ignore=shutil.ignore_patterns("dist", "target", "node_modules"), dirs_exist_ok=True)
+    shutil.copytree(SPEC, folder, ignore=shutil.ignore_patterns(*BUILT_FOLDERS), dirs_exist_ok=True)
     for name in SPECS:
         (folder / name).write_text(_text_until(pg, name), "utf-8")
     return folder

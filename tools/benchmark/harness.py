@@ -25,8 +25,8 @@ from tools.benchmark.batch import Batch
 from tools.benchmark.errors import BenchmarkError, Unavailable
 from tools.benchmark.measure import Pass
 from tools.cache import FOLDER
+from tools.codecs import BUILT_FOLDERS, TSC, is_built, missing_tools
 from tools.codecs import CODECS as CODEC_TOOLS
-from tools.codecs import TSC, missing_tools
 
 __all__ = [
     "CLIENTS",
@@ -47,8 +47,6 @@ PEERS: Final = FOLDER / "benchmark"
 
 _SOURCES: Final = Path(__file__).parent
 _SPEC: Final = _SOURCES.parents[1] / "spec"
-_BUILT: Final = frozenset({"dist", "node_modules", "target"})
-"""The folders of what the tools of languages make of sources: no part of them."""
 _SECONDS: Final = 600
 """A build that takes longer, since it gets no answer from a registry for example, is given up."""
 
@@ -91,7 +89,7 @@ class Harness:
         for folder in [self.sources] + [_SPEC / self.codec] * bool(self.codec):
             for path in sorted(folder.rglob("*")):
                 name = path.relative_to(folder)
-                if path.is_file() and _BUILT.isdisjoint(name.parts):
+                if path.is_file() and not is_built(path, folder):
                     data = path.read_bytes()
                     found.update(f"{name.as_posix()}\0{len(data)}\0".encode() + data)
         return found.hexdigest()[:16]
@@ -221,7 +219,8 @@ def prepare(harness: Harness, directory: Path = PEERS) -> Path | str:
     if problem := lacking(harness):
         return problem
     folder = directory / harness.kind / harness.folder
-    ignored = shutil.ignore_patterns(*_BUILT)
+    ignored = shutil.ignore_patterns(*BUILT_FOLDERS)
+    _clear(folder)
     shutil.copytree(harness.sources, folder, ignore=ignored, dirs_exist_ok=True)
     if harness.codec:
         shutil.copytree(_SPEC / harness.codec, folder / "codec", ignore=ignored, dirs_exist_ok=True)
@@ -230,9 +229,18 @@ def prepare(harness: Harness, directory: Path = PEERS) -> Path | str:
     except subprocess.TimeoutExpired:
         return f"{' '.join(harness.build)} was given up after {_SECONDS} seconds"
     if done.returncode:
-        return f"{' '.join(harness.build)} failed: {done.stderr.strip()[-600:]}"
+        return f"{' '.join(harness.build)} failed: {(done.stdout + done.stderr).strip()[-600:]}"
     (folder / ".built").write_text(harness.stamp, "ascii")
     return folder
+
+
+def _clear(folder: Path) -> None:
+    """Remove the sources of an earlier build, but not what tools made of them, which saves time."""
+    for path in folder.iterdir() if folder.exists() else ():
+        if path.is_dir() and path.name not in BUILT_FOLDERS:
+            shutil.rmtree(path)
+        elif path.is_file():
+            path.unlink()
 
 
 class Running:

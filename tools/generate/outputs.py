@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tools.codecs import is_built
 from tools.generate.check_programs import Lines, check_program, settings_of
 from tools.generate.go.go_codec import emit_go
 from tools.generate.kaitai import emit_kaitai
@@ -48,8 +49,6 @@ class Output:
 
 SUFFIXES = (".py", ".md", ".json", ".jsonl", ".ksy", ".lua", ".rs", ".go", ".ts", ".mjs")
 """The suffixes of generated files."""
-_BUILT = {"dist", "target", "node_modules"}
-"""Folders of what other languages' tools make of them."""
 WIRE = "pgoutput_construct/wire"
 GO_MODULE = "pgoutput.test/codec"
 """The path of the module in spec/go."""
@@ -168,8 +167,7 @@ def orphans(root: Path) -> list[str]:
     for folder in ("pgoutput_construct", "spec"):
         for path in sorted((root / folder).rglob("*")):
             name = path.relative_to(root).as_posix()
-            is_built = not _BUILT.isdisjoint(path.parts)
-            if path.suffix in SUFFIXES and name not in written and not is_built and _is_generated(path):
+            if path.suffix in SUFFIXES and name not in written and not is_built(path, root) and _is_generated(path):
                 found.append(name)
     return found
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from tools.codecs import is_built
 from tools.generate.own_codecs import own_codecs
 from tools.generate.python.codec import emit_codec
 from tools.generate.python.definitions import emit_definitions
@@ -28,7 +29,6 @@ __all__ = ["check_own_files", "own_orphans", "render_own"]
 
 _MARK: Final = "Generated from "
 _FOLDERS: Final = ("rust", "go", "typescript")
-_BUILT: Final = {"dist", "target", "node_modules"}
 _HERE: Final = "."
 """The package of the messages, in the imports of its modules."""
 _NAMES: Final = frozenset({"ConnectionEngine", "FIRST_STATE", "JsonFormat", "MessageEngine", "VERSIONS"})
@@ -86,7 +86,7 @@ def own_orphans(root: Path, outputs: Mapping[str, str], package: str) -> list[st
     return [
         path.relative_to(root).as_posix()
         for path in found
-        if path.is_file() and _BUILT.isdisjoint(path.parts) and name in _first_line(path)
+        if path.is_file() and not is_built(path, root) and name in _first_line(path)
         if path.relative_to(root).as_posix() not in outputs
     ]
 
