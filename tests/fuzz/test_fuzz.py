@@ -92,10 +92,26 @@ def test_a_disagreement_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
         message_targets.read_message(bytes([3]) + b"E")
 
 
-def test_without_atheris_fuzzing_is_skipped(
+def test_without_atheris_nothing_is_fuzzed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Guided fuzzing fails, with the reason and the remedy, where its modules are not installed."""
+    monkeypatch.setattr("tools.fuzz.guided.find_spec", lambda name: None)
+    assert main(["guided"]) == 2
+    assert "skipped: atheris and coverage cannot be imported: pip install" in capsys.readouterr().err
+
+
+def test_without_tools_no_language_is_compared(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Guided fuzzing is skipped, with the reason and the remedy, where its modules are not installed."""
-    monkeypatch.setattr("tools.fuzz.guided.find_spec", lambda name: None)
-    assert main(["guided"]) == 0
-    assert "skipped: atheris and coverage cannot be imported: pip install" in capsys.readouterr().err
+    """Nothing that could disagree is no success."""
+    monkeypatch.setattr("tools.codecs.shutil.which", lambda _: None)
+    assert main(["languages"]) == 2
+    assert "the codec in go needs go, gofmt on the PATH: skipped" in (told := capsys.readouterr().err)
+    assert told.endswith("Error: no language has the tools of its codec: rust, go, typescript\n")
+
+
+@pytest.mark.parametrize("mode", ["languages", "bulk"])
+def test_no_payloads_are_refused(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The option is named."""
+    with pytest.raises(SystemExit, match="2"):
+        main([mode, "--payloads", "0"])
+    assert "argument --payloads: 0 is less than 1" in capsys.readouterr().err

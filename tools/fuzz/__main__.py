@@ -6,6 +6,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tools.codecs import CodecError
+
 __all__ = ["main"]
 
 EXAMPLES = """\
@@ -17,7 +19,7 @@ examples:
   python -m tools.fuzz guided --seconds 60 --targets message segment --keep corpus/
   python -m tools.fuzz logs --seconds 3600 --seed 7       whole logs that say something else, with fitting checksums
 
-exit status: 0 no findings, 1 findings, 2 wrong arguments
+exit status: 0 no findings, 1 findings, 2 wrong arguments, or nothing that could be fuzzed
 """
 
 
@@ -33,7 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.mode == "languages":
         from tools.fuzz import other_languages
 
-        compared = other_languages.run(options.payloads, options.seed, _directory(options))
+        try:
+            compared = other_languages.run(options.payloads, options.seed, _directory(options))
+        except CodecError as error:
+            print(f"Error: {error}", file=sys.stderr)
+            return 2
         print(*compared.lines(), sep="\n")
         return int(bool(compared.problems))
     if options.mode == "logs":
@@ -50,8 +56,8 @@ def _guided(options: argparse.Namespace) -> int:
     from tools.fuzz.targets import TARGETS
 
     if reason := guided.lacking():
-        print(f"coverage-guided fuzzing is skipped: {reason}", file=sys.stderr)
-        return 0
+        print(f"Error: coverage-guided fuzzing is skipped: {reason}", file=sys.stderr)
+        return 2
     names = options.targets or [*TARGETS]
     if unknown := [name for name in names if name not in TARGETS]:
         print(f"{unknown[0]} is not a target: choose from {', '.join(TARGETS)}", file=sys.stderr)
@@ -66,6 +72,14 @@ def _directory(options: argparse.Namespace) -> Path:
     return options.keep or Path(tempfile.mkdtemp(prefix="fuzz-"))
 
 
+def _positive(text: str) -> int:
+    """Return a number from 1 on, of an option."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tools.fuzz",
@@ -75,10 +89,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     modes = parser.add_subparsers(dest="mode", required=True)
     bulk = modes.add_parser("bulk", help="compare the kernels with the codec on mutated payloads")
-    bulk.add_argument("--payloads", type=int, default=100_000_000, help="number of payloads (default: 10^8)")
-    bulk.add_argument("--jobs", type=int, default=1, help="parallel processes (default: 1)")
+    bulk.add_argument("--payloads", type=_positive, default=100_000_000, help="number of payloads (default: 10^8)")
+    bulk.add_argument("--jobs", type=_positive, default=1, help="parallel processes (default: 1)")
     languages = modes.add_parser("languages", help="compare the codecs in other languages with Python's")
-    languages.add_argument("--payloads", type=int, default=1_000_000, help="number of payloads (default: 10^6)")
+    languages.add_argument("--payloads", type=_positive, default=1_000_000, help="number of payloads (default: 10^6)")
     guided = modes.add_parser("guided", help="run every target, guided by coverage (atheris)")
     guided.add_argument("--seconds", type=int, default=600, help="seconds for each target (default: 600)")
     guided.add_argument("--targets", nargs="+", metavar="TARGET", help="the targets to run (default: all)")

@@ -19,7 +19,7 @@ from pgoutput_construct.wire.frames import Frame
 from pgoutput_construct.wire.jsonable import JsonFormat
 from pgoutput_construct.wire.messages import VALUES, PgoutputMessage
 from pgoutput_construct.wire.options import combinations
-from tools.codecs import CODECS, answers, built, is_alike, message_line, missing_tools
+from tools.codecs import CODECS, CodecError, answers, built, is_alike, message_line, missing_tools
 from tools.fuzz.mutate import Pool, mutated, pool
 from tools.fuzz.seeds import connection_messages, frames, payloads
 
@@ -57,9 +57,12 @@ def run(count: int, seed: int, directory: Path) -> LanguageReport:
     """Compare payloads, mutated by a seed, in every language whose tools are there.
 
     Args:
-        count: The least number of payloads.
+        count: The least number of payloads, from 1 on.
         seed: It says which ones, together with their number.
         directory: Where the programs are built.
+
+    Raises:
+        CodecError: No language has its tools, or a program does not compile.
     """
     programs = dict[str, list[str]]()
     for name, codec in CODECS.items():
@@ -68,6 +71,8 @@ def run(count: int, seed: int, directory: Path) -> LanguageReport:
             continue
         (directory / name).mkdir(parents=True, exist_ok=True)
         programs[name] = built(codec, directory / name)
+    if not programs:
+        raise CodecError(f"no language has the tools of its codec: {', '.join(CODECS)}")
     report, subjects = LanguageReport(languages=[*programs]), [*_subjects()]
     begun = said = time.monotonic()
     size = min(_BATCH, -(-count // len(subjects)))
