@@ -47,14 +47,14 @@ def browser() -> "Iterator[Browser]":
 
 
 @pytest.fixture(scope="module")
-def tab(browser: "Browser", built: Path) -> "Iterator[tuple[Page, list[str]]]":
+def tab(browser: "Browser") -> "Iterator[tuple[Page, list[str]]]":
     """A tab of the browser, and what goes wrong in it: errors, and requests to another host."""
     page = browser.new_page()
     page.set_default_timeout(10_000)
     problems = list[str]()
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-    page.on("request", lambda request: None if _is_own(request.url, built) else problems.append(request.url))
+    page.on("request", lambda request: None if _is_local(request.url) else problems.append(request.url))
     yield page, problems
     page.close()
 
@@ -69,5 +69,5 @@ def page(tab: "tuple[Page, list[str]]", built: Path) -> "Iterator[Page]":
     assert not problems
 
 
-def _is_own(url: str, built: Path) -> bool:
-    return url.startswith((built.as_uri(), "data:"))
+def _is_local(url: str) -> bool:
+    return url.startswith(("file:", "data:"))

@@ -2,17 +2,24 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from pgoutput_construct.stream.state import StreamState
 from pgoutput_construct.wire import Lsn, build, parse
 from pgoutput_construct.wire.messages import StreamStart, Update
 from pgoutput_construct.wire.trace import trace
+from tests.growth.project import CHANGES, VERSION_5, edit
+from tests.protocol_docs.pages import spec_until
+from tools.explorer.build import SOURCE
+from tools.explorer.build import build as build_page
 from tools.explorer.examples import examples, recordings
+from tools.generate.typescript.typescript_codec import emit_typescript
 from tools.language import load
 
 if TYPE_CHECKING:
@@ -24,6 +31,21 @@ _SPEC = Path(__file__).parents[2] / "spec"
 _UPDATE = next(each for each in examples(_SPEC) if each.id == "Update")
 _DATA = bytes.fromhex(_UPDATE.hex)
 _TREE = "#tree [role=treeitem]"
+_STEPS = yaml.safe_load("""
+- {at: parameters, set: {digests: {type: bool}, timed: {type: bool}}}
+- at: options
+  add:
+    - name: checksums
+      server: 20
+      since: 5
+      description: Which checksums come.
+      values: [{name: none, server: 20}, {name: row, server: 20, since: 5, sets: digests}]
+    - {name: timings, type: switch, server: 20, since: 5, sets: timed, description: Whether commits say what they cost.}
+- at: messages/Commit/blocks/0/fields
+  add:
+    - {field: Int64, name: digest, when: digests, server: 20, since: 5}
+    - {field: Float64, name: cost, when: timed, server: 20, since: 5}
+""")
 _UNCHANGED = "An unchanged TOASTed value, which is not sent."
 
 
@@ -206,17 +228,65 @@ def test_options(page: "Page") -> None:
     _open(page, "example=StreamAbort")
     absent = page.locator(f"{_TREE}.absent")
     assert absent.count() == 0
-    page.select_option("#version", "2")
+    page.select_option("#setting-proto_version", "2")
     assert page.inner_text("#problem").startswith("PostgreSQL refuses these options")
-    page.select_option("#streaming", "on")
+    page.select_option("#setting-streaming", "on")
     assert page.inner_text("#problem") == ""
     assert "and bytes follow" in page.inner_text("#status")
     page.fill("#text", "41000003210000034f")
     assert absent.count() == 2
     assert "if parallel is set, protocol version 4 and newer" in absent.first.inner_text()
     _open(page, "example=Insert")
-    page.check("#in-stream")
+    page.check("#setting-in_stream")
     assert page.locator(f"{_TREE}[data-id='Insert.xid']").get_attribute("class").startswith(("field", "fault"))
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a specification that has grown: options, states, and a field of the type Float64."""
+    folder = tmp_path_factory.mktemp("grown")
+    spec = spec_until(19, folder / "spec")
+    states = yaml.safe_load((CHANGES / "states.yaml").read_text("utf-8"))["pgoutput.yaml"]
+    edit(spec / "pgoutput.yaml", [{"at": "versions", "add": [VERSION_5]}, *states, *_STEPS])
+    codec = emit_typescript(load(spec / "pgoutput.yaml"), "PgoutputMessage")
+    (spec / "typescript" / "src" / "pgoutput.ts").write_text(codec, "utf-8")
+    for vectors in spec.glob("vectors*.jsonl"):
+        vectors.write_text(vectors.read_text("utf-8").partition("\n")[0], "utf-8")  # examples of them take seconds
+    shutil.copytree(SOURCE, folder / SOURCE.relative_to(_SPEC.parent))
+    build_page(folder / "page", folder)
+    return folder / "page"
+
+
+def test_settings_of_the_specification(page: "Page", grown: Path) -> None:
+    """A version, an option and a state that are new in YAML are controls of the page, and words of its addresses."""
+    page.goto(f"{grown.as_uri()}/index.html#hex=4300&proto_version=5&checksums=row&timings=true&in_block=true")
+    assert page.eval_on_selector_all("#settings label", "all => all.map(e => e.innerText.trim().split('\\n')[0])") == [
+        *("proto_version", "streaming", "checksums", "timings", "in_stream", "in_block")
+    ]
+    assert page.input_value("#setting-checksums") == "row"
+    assert page.is_checked("#setting-timings") and page.is_checked("#setting-in_block")
+    assert page.locator("#setting-checksums").inner_text().endswith("row (PostgreSQL 20)")
+    assert page.get_attribute("#setting-checksums", "title") == "Which checksums come."
+    page.uncheck("#setting-timings")
+    page.select_option("#setting-proto_version", "4")
+    assert page.inner_text("#problem").startswith("PostgreSQL refuses these options: checksums: ")
+    assert page.evaluate("location.hash") == "#hex=4300&proto_version=4&checksums=row&in_block=true"
+    page.fill("#text", '# {"proto_version": 5}\n420000000000000000000000000000000000000001\n5b00000001\n5d')
+    page.click("#stream [data-index='2']")
+    assert page.inner_text("#session") == "State: block, in_block; then transaction"
+    assert page.is_checked("#setting-in_block") and page.is_disabled("#setting-in_block")
+
+
+def test_wrong_settings(page: "Page") -> None:
+    """A value that a setting does not have is refused with those that it has, in an address and in a stream."""
+    _open(page, "example=Insert&streaming=never")
+    assert page.inner_text("#problem") == "The address: streaming is one of off, on, parallel, and not “never”."
+    page.fill("#text", '# {"proto_version": 9}\n4300')
+    assert page.inner_text("#problem") == "Line 1: proto_version is one of 1, 2, 3, 4, and not “9”."
+    _open(page, "example=ReadyForQuery&state=copy_both")
+    assert page.input_value("#setting-state") == "copy_both"
+    page.select_option("#kind", "frame")
+    assert page.evaluate("location.hash") == "#example=ReadyForQuery&kind=frame"
 
 
 def test_recorded_stream(page: "Page") -> None:
@@ -231,12 +301,12 @@ def test_recorded_stream(page: "Page") -> None:
         message = parse(bytes.fromhex(line), 4, "parallel", state.parameters["in_stream"])
         inside.append(bool(state.parameters["in_stream"]) or isinstance(message, StreamStart))
         state.follow(message)
-    shown = page.eval_on_selector_all("#stream [role=option]", "all => all.map(e => e.className)")
-    assert ["state-stream" in each for each in shown] == inside
+    shown = page.eval_on_selector_all("#stream [role=option]", "all => all.map(e => e.className.split(' ')[0])")
+    assert [each == "c2" for each in shown] == inside  # the colour of the fourth state
     index = inside.index(True)
     rows.nth(index + 1).click()
-    assert "inside a stream" in page.inner_text("#session")
-    assert page.is_checked("#in-stream") and page.is_disabled("#in-stream")
+    assert page.inner_text("#session") == "State: stream, in_stream"
+    assert page.is_checked("#setting-in_stream") and page.is_disabled("#setting-in_stream")
     page.keyboard.press("ArrowUp")
     assert rows.nth(index).get_attribute("aria-selected") == "true"
     assert page.evaluate("location.hash") == f"#recording={recording.id}&index={index + 1}"
@@ -247,7 +317,7 @@ def test_pasted_stream(page: "Page") -> None:
     begin, commit = "42000000000000000100000000000000020000000a", "4300000000000000000100000000000000020000000000000003"
     options = json.dumps({"proto_version": 2, "streaming": "on"})
     page.fill("#text", f"# {options}\n{begin}\n{commit}\n530000000a01\n{begin}\n")
-    assert page.input_value("#version") == "2"
+    assert page.input_value("#setting-proto_version") == "2"
     refused = page.locator("#stream .refused")
     assert refused.count() == 1
     assert "not permitted in this state" in refused.inner_text()

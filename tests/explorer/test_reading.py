@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow
 
 _READ = """
 given => {
+  const settingsOf = ({ kind, ...values }) => explorer.withValues(explorer.settingsOf(kind ?? 'message'), values);
   const cases = JSON.parse(given);
   const text = value => value instanceof Uint8Array ? explorer.hex(value)
     : typeof value === "string" ? explorer.hex(new TextEncoder().encode(value)) : String(value);
@@ -31,17 +32,19 @@ given => {
     fault: fault && [fault.path, fault.offset],
     inner: inner && shown(inner.reading),
   });
-  const found = cases.map(([digits, settings]) => shown(explorer.read(explorer.bytes(digits), settings)));
+  const found = cases.map(([digits, given]) => shown(explorer.read(explorer.bytes(digits), settingsOf(given))));
   return JSON.stringify(found);
 }
 """
 _CHANGE = """
 given => {
+  const settingsOf = ({ kind, ...values }) => explorer.withValues(explorer.settingsOf(kind ?? 'message'), values);
   const text = value => value instanceof Uint8Array ? new TextDecoder().decode(value) : String(value);
   const other = value => value instanceof Uint8Array ? Uint8Array.of(65, 66) : typeof value === "string" ? "AB"
     : typeof value === "bigint" ? (value === 1n ? 2n : 1n) : value === 1 ? 2 : 1;
   const [keys, wrong] = [new Set(), []];
-  for (const [digits, settings] of JSON.parse(given)) {
+  for (const [digits, values] of JSON.parse(given)) {
+    const settings = settingsOf(values);
     const reading = explorer.read(explorer.bytes(digits), settings);
     for (const span of reading.message === null ? [] : reading.spans) {
       const { change, values, bits, contents, notation } = span.described;
@@ -58,12 +61,11 @@ given => {
   return JSON.stringify({ keys: [...keys], wrong: wrong.slice(0, 5) });
 }
 """
-_DEFAULTS = {"kind": "message", "protoVersion": 1, "streaming": "off", "inStream": False, "sender": "server"}
 
 
 def _read(page: "Page", cases: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
     """Return what the page reads."""
-    given = json.dumps([[digits, {**_DEFAULTS, **settings}] for digits, settings in cases])
+    given = json.dumps([*cases])
     found: list[dict[str, Any]] = json.loads(page.evaluate(_READ, given))  # as text: objects take playwright longer
     return found
 
@@ -89,10 +91,9 @@ def _unequal(found: Sequence[Any], expected: Sequence[Any], digits: Iterable[str
 def test_messages(page: "Page") -> None:
     """All golden vectors of messages."""
     vectors = [*lines("vectors.jsonl")]
-    names = {"protoVersion": "proto_version", "streaming": "streaming", "inStream": "in_stream"}
-    given = [{name: vector[word] for name, word in names.items()} for vector in vectors]
+    given = [{word: vector[word] for word in ("proto_version", "streaming", "in_stream")} for vector in vectors]
     digits = [vector["hex"] for vector in vectors]
-    traces = [trace(bytes.fromhex(v["hex"]), v["proto_version"], v["streaming"], v["in_stream"]) for v in vectors]
+    traces = [trace(bytes.fromhex(each), **settings) for each, settings in zip(digits, given, strict=True)]
     assert not _unequal(_read(page, zip(digits, given, strict=True)), [*map(_expected, traces)], digits)
 
 
@@ -139,12 +140,7 @@ def test_every_field_can_be_changed(page: "Page") -> None:
     """A field of any message has its new value in the bytes that the codec builds; tags may stay as they are."""
     seen = set[str]()
     for kind, name in (("message", ""), ("frame", "-envelope"), ("connection", "-connection")):
-        names = {"proto_version": "protoVersion", "in_stream": "inStream"}
-        cases = [
-            [each["hex"], {**_DEFAULTS, "kind": kind, **{names.get(word, word): value for word, value in each.items()}}]
-            for each in lines(f"vectors{name}.jsonl")
-            if "fields" in each
-        ]
+        cases = [[each["hex"], {**each, "kind": kind}] for each in lines(f"vectors{name}.jsonl") if "fields" in each]
         found = json.loads(page.evaluate(_CHANGE, json.dumps(cases)))
         assert found["wrong"] == []
         seen.update(found["keys"])

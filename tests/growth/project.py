@@ -12,7 +12,7 @@ import yaml
 from tests.protocol_docs.pages import spec_until
 from tools.language import SPEC
 
-__all__ = ["CHANGES", "Project", "grow"]
+__all__ = ["CHANGES", "VERSION_5", "Project", "edit", "grow"]
 
 CHANGES = Path(__file__).parent / "changes"
 """The changes: of each file of the specification, which rows are added where."""
@@ -33,11 +33,7 @@ class Project:
 
     def edit(self, name: str, steps: Iterable[Mapping[str, Any]]) -> None:
         """Change one file of the specification."""
-        path = self.spec / name
-        data = yaml.safe_load(path.read_text("utf-8"))
-        for step in steps:
-            _apply(data, step)
-        path.write_text(yaml.safe_dump(data, sort_keys=False), "utf-8")
+        edit(self.spec / name, steps)
 
     def generate(self) -> None:
         """Generate everything."""
@@ -63,6 +59,14 @@ class Project:
         done = self.run("-m", "pgoutput_construct.cli", *arguments, stdin=stdin)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+
+def edit(path: Path, steps: Iterable[Mapping[str, Any]]) -> None:
+    """Change a specification."""
+    data = yaml.safe_load(path.read_text("utf-8"))
+    for step in steps:
+        _apply(data, step)
+    path.write_text(yaml.safe_dump(data, sort_keys=False), "utf-8")
 
 
 def grow(folder: Path, *changes: str) -> Project:

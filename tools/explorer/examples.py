@@ -11,6 +11,7 @@ from pgoutput_construct.stream.state import StreamState
 from pgoutput_construct.wire import Lsn, Timestamp, build, build_frame, parse
 from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation
+from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.trace import trace, trace_frame
 from tools.generate.reference.reference_table import field_rows
 from tools.language import Choice, Spec, load
@@ -27,6 +28,8 @@ _MOST: Final = 5
 """Examples of one message."""
 _IS_RECORDED: Final = "recorded"
 """How titles end of examples from recorded streams."""
+_OF_VECTORS: Final = {"case", "message", "hex", "fields", "refuse"}
+"""What vectors have besides the settings."""
 _LONGEST: Final = 160
 """Bytes of a recorded message that is an example."""
 
@@ -64,8 +67,7 @@ def recordings() -> list[Recording]:
 def _recording(name: str, title: str) -> Recording:
     head, *lines = (_ROOT / f"tests/data/recordings/{name}.txt").read_text("utf-8").splitlines()
     options = json.loads(head.removeprefix("#"))
-    settings = {"protoVersion": options["proto_version"], "streaming": options["streaming"]}
-    return Recording(name, title, settings, tuple(lines))
+    return Recording(name, title, {word: options[word] for word in ("proto_version", "streaming")}, tuple(lines))
 
 
 @cache
@@ -97,19 +99,14 @@ def _tag_names(spec: Spec) -> Mapping[str, Mapping[str, str]]:
 def _recorded(recording: Recording) -> Iterator[Example]:
     state, relations = StreamState(), dict[int, str]()
     for line in recording.messages:
-        settings = {**recording.settings, "inStream": bool(state.parameters["in_stream"])}
-        message = _parsed(line, settings)
+        settings = {**recording.settings, **state.parameters}
+        message = parse(bytes.fromhex(line), **settings)
         if len(line) <= 2 * _LONGEST:
             named = () if isinstance(message, Relation) else tuple(_described(message, relations))
             yield Example("", type(message).__name__, _IS_RECORDED, "message", line, settings, named)
         if isinstance(message, Relation):
             relations[message.relation_oid] = build(replace(message, xid=None), 1).hex()
         state.follow(message)
-
-
-def _parsed(line: str, settings: Mapping[str, Any]) -> PgoutputMessage:
-    given = settings["protoVersion"], settings["streaming"], settings["inStream"]
-    return parse(bytes.fromhex(line), *given)
 
 
 def _described(message: PgoutputMessage, relations: Mapping[int, str]) -> Iterator[str]:
@@ -121,7 +118,7 @@ def _described(message: PgoutputMessage, relations: Mapping[int, str]) -> Iterat
 def _carrying(recorded: Iterable[Example]) -> Iterator[Example]:
     """Yield frames with recorded messages."""
     for each in recorded:
-        if each.message in ("Update", "Insert") and not each.settings["inStream"]:
+        if each.message in ("Update", "Insert") and not _set_by_state(each):
             lsn = Lsn(0x16B3748)
             data = build_frame(XLogData(lsn, lsn, Timestamp(0), bytes.fromhex(each.hex)))
             yield replace(each, message="XLogData", kind="frame", hex=data.hex())
@@ -138,9 +135,7 @@ def _vectors(path: Path, kind: str) -> Iterator[Example]:
 
 
 def _settings(vector: Mapping[str, Any]) -> Mapping[str, Any]:
-    names = {"proto_version": "protoVersion", "in_stream": "inStream"}
-    words = ("proto_version", "streaming", "in_stream", "sender", "state")
-    return {names.get(word, word): vector[word] for word in words if word in vector}
+    return {word: value for word, value in vector.items() if word not in _OF_VECTORS}
 
 
 def _chosen(candidates: Iterable[Example]) -> "Iterator[tuple[Example, _Shape]]":
@@ -169,14 +164,16 @@ class _Shape:
     keys: frozenset[str] = frozenset()
     tags: Mapping[str, str] = field(default_factory=dict)
     """The tags of its choices, by their keys."""
-    in_stream: bool = False
+    set: frozenset[str] = frozenset()
+    """The parameters that its state sets."""
     is_refused: bool = False
 
     @property
     def all(self) -> frozenset[str]:
         """All of it, to be compared with what other examples show."""
         tags = (f"{name}={tag}" for name, tags in self.tags.items() for tag in tags)
-        return frozenset([*self.keys, *tags, f"in_stream {self.in_stream}", f"refused {self.is_refused}"])
+        states = (f"{name} {name in self.set}" for name in STATE_PARAMETERS)
+        return frozenset([*self.keys, *tags, *states, f"refused {self.is_refused}"])
 
 
 def _shape(example: Example) -> _Shape:
@@ -184,15 +181,19 @@ def _shape(example: Example) -> _Shape:
     if example.kind == "connection":
         return _Shape(is_refused="refused" in example.title)
     if example.kind == "frame":
-        found = trace_frame(data)
+        found = trace_frame(data, **{name: value for name, value in settings.items() if name not in STATE_PARAMETERS})
     else:
-        found = trace(data, settings["protoVersion"], settings["streaming"], settings["inStream"])
+        found = trace(data, **settings)
     tags = dict[str, str]()
     for span in found.spans:
         if found.fields[span.key].notation == "Byte1":
             tags[span.key] = "".join(sorted({*tags.get(span.key, ""), span.value}))
     keys = frozenset(span.key for span in found.spans)
-    return _Shape(keys, tags, settings.get("inStream", False), found.fault is not None)
+    return _Shape(keys, tags, _set_by_state(example), found.fault is not None)
+
+
+def _set_by_state(example: Example) -> frozenset[str]:
+    return frozenset(name for name in STATE_PARAMETERS if example.settings.get(name))
 
 
 def _title(example: Example, shape: _Shape, names: Mapping[str, Mapping[str, str]]) -> str:
@@ -202,7 +203,7 @@ def _title(example: Example, shape: _Shape, names: Mapping[str, Mapping[str, str
         name = key.rpartition(".")[2].removesuffix("[]").removesuffix("_kind")
         branches.setdefault(name, {}).update(dict.fromkeys(names[key][tag] for tag in tags))
     words = [f"{name} {'/'.join(found)}" for name, found in branches.items()]
-    words += [f"version {settings['protoVersion']}"] if "protoVersion" in settings else []
-    words += ["in a stream"] if settings.get("inStream") else []
+    words += [f"version {settings['proto_version']}"] if "proto_version" in settings else []
+    words += sorted(shape.set)
     words += [f"from the {settings['sender']}"] if "sender" in settings else []
     return ", ".join([*words, example.title])

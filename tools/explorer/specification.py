@@ -27,8 +27,7 @@ def described(spec: Spec, kind: str, reference: str) -> Mapping[str, Any]:
         "kind": kind,
         "title": spec.title,
         "reference": reference,
-        "versions": [{"version": each.version, "server": each.server, "brings": each.brings} for each in spec.versions],
-        "states": [{"name": each.name, "about": each.description, "sets": [*each.sets]} for each in spec.places],
+        "states": [{"name": each.name, "sets": [*each.sets]} for each in spec.places],
         "messages": {each.class_name: _message(spec, each) for each in spec.messages},
         "fields": {row.key: {**_row(row), **changes.get(row.key, {})} for row in field_rows(spec)},
     }

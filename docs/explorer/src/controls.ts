@@ -1,9 +1,11 @@
 /** The controls: which messages, and how they are read. */
 
-import { connection, pgoutput, WireError } from "../../../spec/typescript/src/index.js";
+import { pgoutput, WireError } from "../../../spec/typescript/src/index.js";
 import { examples, recordings, specifications } from "./data.js";
+import type { Kind, Setting } from "./data.js";
 import { element, found } from "./dom.js";
-import type { Settings } from "./reading.js";
+import { optionsOf, settingsOf } from "./settings.js";
+import type { Settings } from "./settings.js";
 import { ofExample, ofRecording, ofText } from "./state.js";
 import type { State } from "./state.js";
 import { hex, ValueError } from "./values.js";
@@ -16,22 +18,17 @@ const GROUPS = {
 
 export class Controls {
   private state: State | null = null;
+  private shown: readonly Setting[] = [];
   private readonly source = found<HTMLSelectElement>("source");
   private readonly text = found<HTMLTextAreaElement>("text");
   private readonly kind = found<HTMLSelectElement>("kind");
-  private readonly version = found<HTMLSelectElement>("version");
-  private readonly streaming = found<HTMLSelectElement>("streaming");
-  private readonly inStream = found<HTMLInputElement>("in-stream");
-  private readonly sender = found<HTMLSelectElement>("sender");
-  private readonly states = found<HTMLSelectElement>("state");
+  private readonly settings = found("settings");
 
   constructor(private readonly onChoice: (state: State) => void) {
     this.fill();
     this.source.addEventListener("change", () => this.choose(this.source.value));
     this.text.addEventListener("input", () => this.paste());
-    for (const control of [this.kind, this.version, this.streaming, this.inStream, this.sender, this.states]) {
-      control.addEventListener("change", () => this.set());
-    }
+    this.kind.addEventListener("change", () => this.set(settingsOf(this.kind.value as Kind, this.state?.settings.values)));
   }
 
   private fill(): void {
@@ -46,10 +43,6 @@ export class Controls {
       this.source.append(group);
       this.kind.append(element("option", { value: kind }, kind));
     }
-    for (const { version, server } of specifications.message.versions) {
-      this.version.append(element("option", { value: version }, `${version} (PostgreSQL ${server})`));
-    }
-    this.states.append(...connection.STATES.map((state) => element("option", { value: state }, state)));
   }
 
   /** Show what is chosen; ``used`` is how the message is read, as a session may have decided. */
@@ -64,16 +57,8 @@ export class Controls {
       this.text.value = shown.map(hex).join("\n");
     }
     this.kind.value = used.kind;
-    this.version.value = String(used.protoVersion);
-    this.streaming.value = used.streaming;
-    this.inStream.checked = used.inStream;
-    this.inStream.disabled = payloads.length > 1;
-    this.sender.value = used.sender;
-    this.states.value = used.state;
-    for (const each of document.querySelectorAll<HTMLElement>("[data-kinds]")) {
-      each.hidden = !(each.dataset["kinds"] ?? "").split(" ").includes(used.kind);
-    }
-    this.say(problemOf(used));
+    this.showSettings(used, payloads.length > 1);
+    this.say(state.problem || problemOf(used));
   }
 
   private choose(value: string): void {
@@ -94,17 +79,36 @@ export class Controls {
     }
   }
 
-  private set(): void {
-    if (this.state === null) return;
-    const settings: Settings = {
-      kind: this.kind.value as Settings["kind"],
-      protoVersion: Number(this.version.value),
-      streaming: this.streaming.value as Settings["streaming"],
-      inStream: this.inStream.checked,
-      sender: this.sender.value as Settings["sender"],
-      state: this.states.value as Settings["state"],
-    };
-    this.onChoice({ ...this.state, settings });
+  /** Show the settings; a session knows those that states set. */
+  private showSettings({ kind, values }: Settings, isStream: boolean): void {
+    const wanted = specifications[kind].settings;
+    if (this.shown !== wanted) this.settings.replaceChildren(...wanted.map((setting) => this.control(setting)));
+    this.shown = wanted;
+    for (const { name, property } of wanted) {
+      const control = found<HTMLInputElement | HTMLSelectElement>(`setting-${name}`);
+      if (control instanceof HTMLInputElement) control.checked = values[name] === "true";
+      else control.value = values[name] ?? "";
+      control.disabled = isStream && property !== null;
+    }
+  }
+
+  private control({ name, description, values }: Setting): HTMLElement {
+    const isSwitch = values[0]?.name === "false";
+    const options = values.map(({ name, description, server }) =>
+      element("option", { value: name, title: description }, server === null ? name : `${name} (PostgreSQL ${server})`),
+    );
+    const attributes = { id: `setting-${name}`, title: description };
+    const control = isSwitch ? element("input", { ...attributes, type: "checkbox" }) : element("select", attributes, ...options);
+    control.addEventListener("change", () => {
+      const value = control instanceof HTMLInputElement ? String(control.checked) : control.value;
+      const { kind, values } = this.state?.settings ?? settingsOf("message");
+      this.set({ kind, values: { ...values, [name]: value } });
+    });
+    return element("label", { class: isSwitch && "check" }, ...(isSwitch ? [control, ` ${name}`] : [name, control]));
+  }
+
+  private set(settings: Settings): void {
+    if (this.state !== null) this.onChoice({ ...this.state, settings, problem: "" });
   }
 
   private say(problem: string): void {
@@ -116,10 +120,10 @@ export class Controls {
 function problemOf(settings: Settings): string {
   if (settings.kind === "connection") return "";
   try {
-    pgoutput.checkOptions(settings);
+    pgoutput.checkOptions(optionsOf(settings));
     return "";
   } catch (error) {
     if (!(error instanceof WireError)) throw error;
-    return `PostgreSQL refuses these options: streaming ${settings.streaming} needs a newer protocol version.`;
+    return `PostgreSQL refuses these options: ${error.message}.`;
   }
 }

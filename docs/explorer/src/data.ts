@@ -1,5 +1,7 @@
 /** What the page knows of the specification, its examples and the recorded streams: data.js has it (tools/explorer). */
 
+import type { pgoutput } from "../../../spec/typescript/src/index.js";
+
 /** Which specification the bytes follow: pgoutput's messages, the frames around them, or the connection's messages. */
 export type Kind = "message" | "frame" | "connection";
 
@@ -37,14 +39,24 @@ export interface About {
   readonly steps: Readonly<Record<string, string>>;
 }
 
+/** An option, a parameter that states of a stream set, or what determines the layout of a connection's messages. */
+export interface Setting {
+  readonly name: string;
+  readonly description: string;
+  readonly values: readonly { readonly name: string; readonly description: string; readonly server: number | null }[];
+  readonly default: string;
+  /** Of a parameter that states set: its property in the codec's layouts. */
+  readonly property: keyof pgoutput.Layout | null;
+}
+
 /** One specification. */
 export interface Specification {
   readonly kind: Kind;
   readonly title: string;
   /** The page of the reference. */
   readonly reference: string;
-  readonly versions: readonly { readonly version: number; readonly server: number; readonly brings: string }[];
-  readonly states: readonly { readonly name: string; readonly about: string; readonly sets: readonly string[] }[];
+  readonly settings: readonly Setting[];
+  readonly states: readonly { readonly name: string; readonly sets: readonly string[] }[];
   readonly messages: Readonly<Record<string, About>>;
   readonly fields: Readonly<Record<string, Described>>;
 }

@@ -9,6 +9,7 @@ import { found } from "./dom.js";
 import { changed } from "./editing.js";
 import { read } from "./reading.js";
 import type { Reading, Value } from "./reading.js";
+import { settingsOf, withValues } from "./settings.js";
 import { fragmentOf, ofFragment } from "./state.js";
 import type { State } from "./state.js";
 import { readStream, Tables } from "./stream.js";
@@ -159,6 +160,6 @@ function statusOf({ data, name, fault, inner }: Reading): string {
 }
 
 /** Read bytes as the page does; tests compare what it returns. */
-export { read, changed, hex, bytes };
+export { read, changed, hex, bytes, settingsOf, withValues };
 
 new Page().show(ofFragment(location.hash));

@@ -4,25 +4,8 @@ import { connection, pgoutput, replication, WireError } from "../../../spec/type
 import type { Reason, Trace } from "../../../spec/typescript/src/index.js";
 import { describedAs } from "./data.js";
 import type { Described, Kind } from "./data.js";
-
-/** What determines how bytes are read. */
-export interface Settings {
-  readonly kind: Kind;
-  readonly protoVersion: number;
-  readonly streaming: "off" | "on" | "parallel";
-  readonly inStream: boolean;
-  readonly sender: connection.Sender;
-  readonly state: connection.State;
-}
-
-export const DEFAULTS: Settings = {
-  kind: "message",
-  protoVersion: 1,
-  streaming: "off",
-  inStream: false,
-  sender: "server",
-  state: "query",
-};
+import { layoutOf, settingsOf } from "./settings.js";
+import type { Settings } from "./settings.js";
 
 /** The value of a field. */
 export type Value = number | bigint | string | Uint8Array;
@@ -96,18 +79,15 @@ export function read(data: Uint8Array, settings: Settings): Reading {
 }
 
 function parse(data: Uint8Array, settings: Settings, trace: Trace): Message {
-  switch (settings.kind) {
+  const { kind, values } = settings;
+  switch (kind) {
     case "message":
       return pgoutput.parse(data, layoutOf(settings), trace);
     case "frame":
-      return replication.parse(data, {}, trace);
+      return replication.parse(data, layoutOf(settings), trace);
     case "connection":
-      return connection.parse(data, settings.sender, settings.state, trace);
+      return connection.parse(data, values["sender"] as connection.Sender, values["state"] as connection.State, trace);
   }
-}
-
-function layoutOf(settings: Settings): pgoutput.Layout {
-  return pgoutput.layoutOf(settings, settings.inStream ? pgoutput.IN_STREAM : 0);
 }
 
 /** Build the bytes of a message; throw a WireError for one that cannot be built. */
@@ -116,7 +96,7 @@ export function build(message: Message, settings: Settings): Uint8Array {
     case "message":
       return pgoutput.build(message as pgoutput.PgoutputMessage, layoutOf(settings));
     case "frame":
-      return replication.build(message as replication.Frame, {});
+      return replication.build(message as replication.Frame, layoutOf(settings));
     case "connection":
       return connection.build(message as connection.ConnectionMessage);
   }
@@ -147,7 +127,7 @@ function faultOf(error: WireError, offset: number, keys: Keys): Fault {
 function carried(spans: readonly Span[], settings: Settings): Reading["inner"] {
   const span = spans.find((each) => each.described.carries !== undefined);
   if (span === undefined || !(span.value instanceof Uint8Array)) return null;
-  const reading = read(span.value, { ...settings, kind: span.described.carries ?? settings.kind });
+  const reading = read(span.value, settingsOf(span.described.carries ?? settings.kind, settings.values));
   return reading.name === "" ? null : { reading, span };
 }
 

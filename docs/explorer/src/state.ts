@@ -1,10 +1,9 @@
 /** What the page shows, and its address: the fragment of the URL has all of it. */
 
-import { connection } from "../../../spec/typescript/src/index.js";
 import { examples, recordings } from "./data.js";
 import type { Example, Recording } from "./data.js";
-import { DEFAULTS } from "./reading.js";
-import type { Settings } from "./reading.js";
+import { KINDS, settingsOf, withValues } from "./settings.js";
+import type { Settings } from "./settings.js";
 import { bytes, hex, ValueError } from "./values.js";
 
 /** What the page shows. */
@@ -20,28 +19,21 @@ export interface State {
   readonly edited: Uint8Array | null;
   /** The id of the selected node of the tree; empty for the message itself. */
   readonly field: string;
+  /** What is wrong with the address; empty if nothing. */
+  readonly problem: string;
 }
-
-const NAMES = {
-  kind: "kind",
-  version: "protoVersion",
-  streaming: "streaming",
-  in_stream: "inStream",
-  sender: "sender",
-  state: "state",
-} as const;
 
 const FIRST = "Update";
 
 /** Return what an example shows. */
 export function ofExample(example: Example): State {
-  const settings = { ...DEFAULTS, ...example.settings, kind: example.kind };
+  const settings = withValues(settingsOf(example.kind), example.settings);
   return { ...EMPTY, example, payloads: [bytes(example.hex)], settings };
 }
 
 /** Return what a recorded stream shows. */
 export function ofRecording(recording: Recording): State {
-  const settings = { ...DEFAULTS, ...recording.settings };
+  const settings = withValues(DEFAULTS, recording.settings);
   return { ...EMPTY, recording, payloads: recording.messages.map(bytes), settings };
 }
 
@@ -54,7 +46,7 @@ export function ofText(text: string, settings: Settings): State {
   const payloads: Uint8Array[] = [];
   text.split("\n").forEach((line, number) => {
     try {
-      if (line.trim().startsWith("#")) given = { ...given, ...options(line.trim().slice(1)) };
+      if (line.trim().startsWith("#")) given = withValues(given, options(line.trim().slice(1)));
       else if (line.trim() !== "") payloads.push(bytes(line));
     } catch (error) {
       if (!(error instanceof ValueError)) throw error;
@@ -64,48 +56,49 @@ export function ofText(text: string, settings: Settings): State {
   return { ...EMPTY, payloads: payloads.length === 0 ? [new Uint8Array()] : payloads, settings: given };
 }
 
-function options(line: string): Partial<Settings> {
+function options(line: string): object {
   try {
-    const found = JSON.parse(line) as Record<string, unknown>;
-    return checked({ protoVersion: found["proto_version"], streaming: found["streaming"] });
+    return Object(JSON.parse(line)) as object;
   } catch {
     return {}; // a comment
   }
 }
 
-const EMPTY = { example: null, recording: null, index: 0, edited: null, field: "" };
+const DEFAULTS = settingsOf("message");
+const EMPTY = { example: null, recording: null, index: 0, edited: null, field: "", problem: "" };
 
 /** Return what an address shows: the default for one that says nothing. */
 export function ofFragment(fragment: string): State {
   const words = new URLSearchParams(fragment.replace(/^#/, ""));
-  const given = checked(
-    Object.fromEntries(
-      Object.entries(NAMES).flatMap(([word, name]) => {
-        const value = words.get(word);
-        if (value === null) return [];
-        return [[name, name === "protoVersion" ? Number(value) : name === "inStream" ? value === "1" : value]];
-      }),
-    ),
-  );
-  const found = source(words, given);
-  const index = Math.min(Math.max(Number(words.get("index") ?? 1) - 1 || 0, 0), found.payloads.length - 1);
+  const found = source(words);
+  const index = Math.min(Math.max(Math.trunc(Number(words.get("index") ?? 1)) - 1 || 0, 0), found.payloads.length - 1);
   const edited = words.get("edited");
   return {
     ...found,
-    settings: { ...found.settings, ...given },
+    ...given(words, found.settings),
     index,
     edited: edited === null ? null : orEmpty(edited),
     field: words.get("field") ?? "",
   };
 }
 
-function source(words: URLSearchParams, given: Partial<Settings>): State {
+function given(words: URLSearchParams, settings: Settings): Pick<State, "settings" | "problem"> {
+  const kind = KINDS.find((each) => each === words.get("kind")) ?? settings.kind;
+  const start = kind === settings.kind ? settings : settingsOf(kind, settings.values);
+  try {
+    return { settings: withValues(start, Object.fromEntries(words)), problem: "" };
+  } catch (error) {
+    if (!(error instanceof ValueError)) throw error;
+    return { settings: start, problem: `The address: ${error.message}` };
+  }
+}
+
+function source(words: URLSearchParams): State {
   const recording = recordings.find((each) => each.id === words.get("recording"));
   if (recording !== undefined) return ofRecording(recording);
   const digits = words.get("hex");
   if (digits !== null) {
-    const payloads = digits.split(",").map(orEmpty);
-    return { ...EMPTY, payloads, settings: { ...DEFAULTS, ...given } };
+    return { ...EMPTY, payloads: digits.split(",").map(orEmpty), settings: DEFAULTS };
   }
   const named = (name: string | null) => examples.find((each) => each.id === name);
   const example = named(words.get("example")) ?? named(FIRST) ?? examples[0];
@@ -121,19 +114,6 @@ function orEmpty(digits: string): Uint8Array {
   }
 }
 
-/** Return those of some settings that are possible. */
-function checked(given: Readonly<Record<string, unknown>>): Partial<Settings> {
-  const possible: Record<string, (value: never) => boolean> = {
-    kind: (value) => ["message", "frame", "connection"].includes(value),
-    protoVersion: (value) => Number.isInteger(value) && value > 0,
-    streaming: (value) => ["off", "on", "parallel"].includes(value),
-    inStream: (value) => typeof value === "boolean",
-    sender: (value) => ["server", "client"].includes(value),
-    state: (value) => (connection.STATES as readonly string[]).includes(value),
-  };
-  return Object.fromEntries(Object.entries(given).filter(([name, value]) => possible[name]?.(value as never) === true));
-}
-
 /** Return the address of what is shown. */
 export function fragmentOf(state: State): string {
   const words = new URLSearchParams();
@@ -143,11 +123,13 @@ export function fragmentOf(state: State): string {
   else if (state.recording !== null) words.set("recording", state.recording.id);
   else words.set("hex", state.payloads.map(hex).join(","));
   if (state.payloads.length > 1) words.set("index", String(state.index + 1));
-  const known: Settings = start?.settings ?? DEFAULTS;
-  for (const [word, name] of Object.entries(NAMES)) {
-    const value = state.settings[name];
-    if (value !== known[name]) words.set(word, typeof value === "boolean" ? String(Number(value)) : String(value));
+  const { kind, values } = state.settings;
+  let known = start?.settings ?? DEFAULTS;
+  if (kind !== known.kind) {
+    words.set("kind", kind);
+    known = settingsOf(kind, known.values);
   }
+  for (const [name, value] of Object.entries(values)) if (value !== known.values[name]) words.set(name, value);
   if (state.edited !== null) words.set("edited", hex(state.edited));
   if (state.field !== "") words.set("field", state.field);
   return `#${words}`;

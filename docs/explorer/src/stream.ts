@@ -2,7 +2,9 @@
 
 import { pgoutput, replication, WireError } from "../../../spec/typescript/src/index.js";
 import { specifications } from "./data.js";
-import type { Reading, Settings } from "./reading.js";
+import type { Reading } from "./reading.js";
+import { layoutOf, optionsOf } from "./settings.js";
+import type { Settings } from "./settings.js";
 
 /** A message of a stream. */
 export interface Entry {
@@ -85,11 +87,11 @@ class Follower {
   }
 
   take(payload: Uint8Array): Entry {
-    const settings = { ...this.settings, inStream: this.session?.layout.inStream ?? this.settings.inStream };
+    const settings = this.settingsNow();
     const before = this.states;
     let [name, table, error] = ["", "", this.refused];
     try {
-      const carried = this.settings.kind === "frame" ? replication.parse(payload, {}) : null;
+      const carried = this.settings.kind === "frame" ? replication.parse(payload, layoutOf(settings)) : null;
       name = carried?.message ?? "";
       const data = carried === null ? payload : "data" in carried ? carried.data : null;
       if (data !== null && this.session !== null) {
@@ -105,6 +107,16 @@ class Follower {
     return { payload, settings, name, before, after: this.states, table, error };
   }
 
+  /** Return the settings of the next message, with the parameters that the session's state sets. */
+  private settingsNow(): Settings {
+    const { kind, values } = this.settings;
+    const layout = this.session?.layout;
+    const set = specifications.message.settings.flatMap(({ name, property }) =>
+      property === null || layout === undefined ? [] : [[name, String(layout[property])]],
+    );
+    return { kind, values: { ...values, ...(Object.fromEntries(set) as Settings["values"]) } };
+  }
+
   private follow(name: string): void {
     const steps = specifications.message.messages[name]?.steps ?? {};
     const after = this.states.flatMap((state) => steps[state] ?? []);
@@ -114,7 +126,7 @@ class Follower {
 
 function sessionOf(settings: Settings): [pgoutput.Session | null, string] {
   try {
-    return [new pgoutput.Session(settings), ""];
+    return [new pgoutput.Session(optionsOf(settings)), ""];
   } catch (error) {
     if (!(error instanceof WireError)) throw error;
     return [null, error.message];

@@ -4,8 +4,9 @@ import { specifications } from "./data.js";
 import { element, reveal } from "./dom.js";
 import type { Entry } from "./stream.js";
 
+const STATES = specifications.message.states.map(({ name }) => name);
 /** The first state, between transactions. */
-const IDLE = specifications.message.states[0]?.name ?? "";
+const IDLE = STATES[0] ?? "";
 
 export class StreamView {
   private entries: readonly Entry[] = [];
@@ -41,7 +42,7 @@ export class StreamView {
         id: `message-${index}`,
         "data-index": index,
         "aria-selected": "false",
-        class: `state-${state} ${isNew ? "new-state" : ""} ${entry.error === "" ? "" : "refused"}`,
+        class: `c${STATES.indexOf(state) - 1} ${isNew ? "new-state" : ""} ${entry.error === "" ? "" : "refused"}`,
         title: entry.error === "" ? about(entry) : entry.error,
       },
       element("span", { class: "number" }, String(index + 1)),
@@ -95,8 +96,8 @@ function isIdle(states: readonly string[]): boolean {
 /** Say between which states a message is. */
 export function about({ before, after, settings }: Entry): string {
   if (before.length === 0) return "";
-  const from = before.join(" or ");
-  const to = after.join(" or ");
-  const inside = settings.inStream ? "inside a stream" : "outside a stream";
-  return from === to ? `State: ${from}, ${inside}` : `State: ${from}, ${inside}; then ${to}`;
+  const [from, to] = [before.join(" or "), after.join(" or ")];
+  const set = specifications.message.settings.filter(({ name, property }) => property !== null && settings.values[name] === "true");
+  const state = [`State: ${from}`, ...set.map(({ name }) => name)].join(", ");
+  return from === to ? state : `${state}; then ${to}`;
 }
