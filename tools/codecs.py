@@ -1,5 +1,5 @@
 """The codecs in Rust, Go and TypeScript: how their programs are built; ``python -m tools.codecs`` fetches the compiler
-of TypeScript, which comes from npm and is kept in the user's cache.
+of TypeScript and its formatter, which come from npm and are kept in the user's cache.
 """
 
 import json
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tools.npm import TYPESCRIPT
+from tools.npm import PRETTIER, TYPESCRIPT
 
 __all__ = [
     "BUILT_FOLDERS",
@@ -155,9 +155,10 @@ def _process(command: Sequence[str]) -> Iterator["subprocess.Popen[str]"]:
 
 
 def main() -> None:
-    """Fetch the compiler of TypeScript, unless it is there."""
-    TYPESCRIPT.fetch()
-    if problem := TYPESCRIPT.missing(_FETCH):
+    """Fetch the compiler and the formatter of TypeScript, unless they are there."""
+    for program in (TYPESCRIPT, PRETTIER):
+        program.fetch()
+    if problem := TYPESCRIPT.missing(_FETCH) or PRETTIER.missing(_FETCH):
         raise SystemExit(f"Error: {problem}")
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from tools.cache import FOLDER, fetching
 
-__all__ = ["ESBUILD", "TYPESCRIPT", "NpmProgram"]
+__all__ = ["ESBUILD", "PRETTIER", "TYPESCRIPT", "NpmProgram"]
 
 _INSTALL: Final = ("install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts")
 
@@ -56,4 +56,5 @@ class NpmProgram:
 
 
 TYPESCRIPT: Final = NpmProgram("typescript", "7.0.2", "tsc", "the compiler of TypeScript")
+PRETTIER: Final = NpmProgram("prettier", "3.10.1", "prettier", "prettier, which checks the format of TypeScript,")
 ESBUILD: Final = NpmProgram("esbuild", "0.28.2", "esbuild", "esbuild, which bundles the explorer,")

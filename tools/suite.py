@@ -54,7 +54,7 @@ FETCHES: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     ],
     "tests with other versions of PySpark, or other readers of tables, will be skipped": [["tools.environments"]],
     "tests of Kaitai Struct will be skipped": [["tools.kaitai"]],
-    "tests of the codec in TypeScript will be skipped": [["tools.codecs"]],
+    "tests of the codec in TypeScript, or of its format, will be skipped": [["tools.codecs"]],
     "tests of the explorer will be skipped": [["tools.explorer", "--fetch"]],
     "tests with some of the peers above will be skipped": [["tools.benchmark", "peers"]],
     "Spark will start more slowly": [["tools.class_archive"]],

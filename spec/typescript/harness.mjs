@@ -10,7 +10,7 @@ import { pgoutput } from "./dist/index.js";
 function read(path) {
   const data = readFileSync(path);
   const payloads = [];
-  for (let at = 0; at < data.length; ) {
+  for (let at = 0; at < data.length;) {
     const start = at + 4;
     at = start + data.readUInt32BE(at);
     payloads.push(data.subarray(start, at));

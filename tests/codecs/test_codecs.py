@@ -16,7 +16,7 @@ from tests.codecs.golden import golden_vectors, misread, settings_of
 from tools.codecs import CODECS, Codec, answers, built, message_line, missing_tools, run_tool
 from tools.fuzz import other_languages
 from tools.language import SPEC
-from tools.npm import TYPESCRIPT
+from tools.npm import PRETTIER, TYPESCRIPT
 
 pytestmark = pytest.mark.slow
 
@@ -113,10 +113,10 @@ def test_no_std() -> None:
 
 
 def test_versions() -> None:
-    """Those of the crate and the package are the project's; the compiler of TypeScript is the one that tests use."""
+    """Those of the crate and the package are the project's; the tools of TypeScript are those that tests use."""
     package = json.loads((SPEC / "typescript" / "package.json").read_text("utf-8"))
     assert package["version"] == __version__
-    assert package["devDependencies"] == {TYPESCRIPT.package: TYPESCRIPT.version}
+    assert package["devDependencies"] == {each.package: each.version for each in (PRETTIER, TYPESCRIPT)}
     for name in ("Cargo.toml", "Cargo.lock"):
         assert f'\nversion = "{__version__}"\n' in (SPEC / "rust" / name).read_text("utf-8")
 
@@ -138,17 +138,31 @@ CHECKS = {
         ("cargo", "test", "--offline", "--quiet"),
     ),
     "go": (("go", "vet", "./..."), ("go", "test", "./...")),
-    "typescript": (),
 }
-"""What else the tools of a language check; tsc is strict whenever it compiles."""
+"""What else the tools of a language check; of TypeScript, tsc is strict whenever it compiles."""
 
 
-def test_tools(codec: Codec, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", CHECKS)
+def test_tools(name: str, tmp_path: Path) -> None:
     """The code is formatted as the language's formatter does it, its linter finds nothing, and its examples run."""
-    for command in CHECKS[codec.name]:
+    codec = CODECS[name]
+    if problem := missing_tools(codec):
+        pytest.skip(problem)
+    for command in CHECKS[name]:
         run_tool(command, codec.folder(), {"CARGO_TARGET_DIR": str(tmp_path)})
     if codec.name == "go":
         assert not run_tool(("gofmt", "-l", "."), codec.folder())
+
+
+FORMATTED = ("spec/typescript/src", "spec/typescript/check.mjs", "spec/typescript/harness.mjs", "docs/explorer/src")
+
+
+def test_typescript_is_formatted() -> None:
+    """What is written by hand and what is generated, as prettier does it with the width of the package."""
+    if problem := PRETTIER.missing("python -m tools.codecs"):
+        pytest.skip(problem)
+    given = (str(PRETTIER.path), "--config", "spec/typescript/package.json", "--check", *FORMATTED)
+    assert "All matched files use Prettier code style!" in run_tool(given, SPEC.parent)
 
 
 def test_the_example_in_typescript(tmp_path: Path) -> None:

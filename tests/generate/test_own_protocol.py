@@ -19,6 +19,7 @@ from tests.generate.vectors import problem
 from tools.codecs import CODECS, Codec, built, message_line, missing_tools, run_tool
 from tools.generate import __main__ as command
 from tools.generate.own_protocol import render_own
+from tools.npm import PRETTIER
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/own-protocol.md").read_text("utf-8")
@@ -245,6 +246,9 @@ def check_tools(codec: Codec, folder: Path, target: Path) -> None:
     elif codec.name == "go":
         run_tool(("go", "vet", "./..."), folder / "go")
         assert not run_tool(("gofmt", "-l", "."), folder / "go")
+    elif not PRETTIER.missing(""):
+        given = ("--config", str(ROOT / "spec/typescript/package.json"), "--check", "src", "check.mjs")
+        run_tool((str(PRETTIER.path), *given), folder / "typescript")
 
 
 @pytest.mark.slow

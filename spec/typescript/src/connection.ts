@@ -11,8 +11,7 @@
 import * as wire from "./wire.js";
 
 /** What determines the layout of a message besides its bytes. */
-export interface Layout {
-}
+export interface Layout {}
 
 /** One detail of an error or a notice. */
 export interface NoticeField {
@@ -168,8 +167,7 @@ function writeSSLRequest(w: wire.Writer, _m: SSLRequest): void {
 
 function jsonSSLRequest(_m: SSLRequest, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -195,8 +193,7 @@ function writeGSSENCRequest(w: wire.Writer, _m: GSSENCRequest): void {
 
 function jsonGSSENCRequest(_m: GSSENCRequest, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -256,8 +253,7 @@ function writeEncryptionAccepted(w: wire.Writer, _m: EncryptionAccepted): void {
 
 function jsonEncryptionAccepted(_m: EncryptionAccepted, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -280,8 +276,7 @@ function writeGSSEncryptionAccepted(w: wire.Writer, _m: GSSEncryptionAccepted): 
 
 function jsonGSSEncryptionAccepted(_m: GSSEncryptionAccepted, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -304,8 +299,7 @@ function writeEncryptionRefused(w: wire.Writer, _m: EncryptionRefused): void {
 
 function jsonEncryptionRefused(_m: EncryptionRefused, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -333,8 +327,7 @@ function writeAuthenticationOk(w: wire.Writer, _m: AuthenticationOk): void {
 
 function jsonAuthenticationOk(_m: AuthenticationOk, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -362,8 +355,7 @@ function writeAuthenticationKerberosV5(w: wire.Writer, _m: AuthenticationKerbero
 
 function jsonAuthenticationKerberosV5(_m: AuthenticationKerberosV5, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -391,8 +383,7 @@ function writeAuthenticationCleartextPassword(w: wire.Writer, _m: Authentication
 
 function jsonAuthenticationCleartextPassword(_m: AuthenticationCleartextPassword, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -454,8 +445,7 @@ function writeAuthenticationGSS(w: wire.Writer, _m: AuthenticationGSS): void {
 
 function jsonAuthenticationGSS(_m: AuthenticationGSS, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -517,8 +507,7 @@ function writeAuthenticationSSPI(w: wire.Writer, _m: AuthenticationSSPI): void {
 
 function jsonAuthenticationSSPI(_m: AuthenticationSSPI, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -1108,7 +1097,7 @@ function writeDataRow(w: wire.Writer, m: DataRow): void {
 
 function jsonDataRow(m: DataRow, layout: Layout): wire.Json {
   return {
-    row: m.row.map((item) => item === null ? null : wire.jsonHex("hex", item)),
+    row: m.row.map((item) => (item === null ? null : wire.jsonHex("hex", item))),
   };
 }
 
@@ -1178,8 +1167,7 @@ function writeEmptyQueryResponse(w: wire.Writer, _m: EmptyQueryResponse): void {
 
 function jsonEmptyQueryResponse(_m: EmptyQueryResponse, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -1439,8 +1427,7 @@ function writeClientCopyDone(w: wire.Writer, _m: ClientCopyDone): void {
 
 function jsonClientCopyDone(_m: ClientCopyDone, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -1466,8 +1453,7 @@ function writeServerCopyDone(w: wire.Writer, _m: ServerCopyDone): void {
 
 function jsonServerCopyDone(_m: ServerCopyDone, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -1597,7 +1583,7 @@ function jsonBind(m: Bind, layout: Layout): wire.Json {
     portal: wire.jsonText(m.portal),
     statement: wire.jsonText(m.statement),
     formats: m.formats.map((item) => item),
-    parameters: m.parameters.map((item) => item === null ? null : wire.jsonHex("hex", item)),
+    parameters: m.parameters.map((item) => (item === null ? null : wire.jsonHex("hex", item))),
     result_formats: m.resultFormats.map((item) => item),
   };
 }
@@ -1763,8 +1749,7 @@ function writeFlush(w: wire.Writer, _m: Flush): void {
 
 function jsonFlush(_m: Flush, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -1790,8 +1775,7 @@ function writeSync(w: wire.Writer, _m: Sync): void {
 
 function jsonSync(_m: Sync, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -1817,8 +1801,7 @@ function writeParseComplete(w: wire.Writer, _m: ParseComplete): void {
 
 function jsonParseComplete(_m: ParseComplete, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -1844,8 +1827,7 @@ function writeBindComplete(w: wire.Writer, _m: BindComplete): void {
 
 function jsonBindComplete(_m: BindComplete, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -1871,8 +1853,7 @@ function writeCloseComplete(w: wire.Writer, _m: CloseComplete): void {
 
 function jsonCloseComplete(_m: CloseComplete, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -1931,8 +1912,7 @@ function writeNoData(w: wire.Writer, _m: NoData): void {
 
 function jsonNoData(_m: NoData, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -1958,8 +1938,7 @@ function writePortalSuspended(w: wire.Writer, _m: PortalSuspended): void {
 
 function jsonPortalSuspended(_m: PortalSuspended, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -2015,7 +1994,7 @@ function jsonFunctionCall(m: FunctionCall, layout: Layout): wire.Json {
   return {
     function_oid: m.functionOid,
     formats: m.formats.map((item) => item),
-    arguments: m.arguments.map((item) => item === null ? null : wire.jsonHex("hex", item)),
+    arguments: m.arguments.map((item) => (item === null ? null : wire.jsonHex("hex", item))),
     result_format: m.resultFormat,
   };
 }
@@ -2088,8 +2067,7 @@ function writeTerminate(w: wire.Writer, _m: Terminate): void {
 
 function jsonTerminate(_m: Terminate, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /** Any of the messages. */
@@ -2211,7 +2189,10 @@ export const NAMES: readonly string[] = [
   "Terminate",
 ];
 
-const INDEXES = Object.fromEntries(NAMES.map((name, index) => [name, index])) as Record<ConnectionMessage["message"], number>;
+const INDEXES = Object.fromEntries(NAMES.map((name, index) => [name, index])) as Record<
+  ConnectionMessage["message"],
+  number
+>;
 
 /** Return a message as JSON, as the golden vectors have it; numbers of 64 bits are bigint. */
 export function toJson(message: ConnectionMessage, layout: Layout): wire.Json {
@@ -2541,6 +2522,7 @@ export const STATES = [
 export type State = (typeof STATES)[number];
 
 /** The messages that each sender can send in a state, each with the state that follows. */
+// prettier-ignore
 const FOLLOWING: Record<Sender, readonly (readonly (readonly [number, number])[])[]> = {
   server: [
     [[31, 0]], // startup

@@ -80,6 +80,7 @@ export function layoutOf(options: Options, sets: number): Layout {
 const SETS: readonly number[] = [0, 0, 0, 1];
 
 /** The states in which each message is permitted, each with the one that follows. */
+// prettier-ignore
 const TRANSITIONS: readonly (readonly (readonly [number, number])[])[] = [
   [[0, 1]], // Begin
   [[0, 0], [1, 1], [2, 2], [3, 3]], // Message
@@ -911,8 +912,7 @@ function writeStreamStop(w: wire.Writer, _m: StreamStop): void {
 
 function jsonStreamStop(_m: StreamStop, layout: Layout): wire.Json {
   void layout;
-  return {
-  };
+  return {};
 }
 
 /**
@@ -1318,7 +1318,10 @@ export const NAMES: readonly string[] = [
   "StreamPrepare",
 ];
 
-const INDEXES = Object.fromEntries(NAMES.map((name, index) => [name, index])) as Record<PgoutputMessage["message"], number>;
+const INDEXES = Object.fromEntries(NAMES.map((name, index) => [name, index])) as Record<
+  PgoutputMessage["message"],
+  number
+>;
 
 /** Return a message as JSON, as the golden vectors have it; numbers of 64 bits are bigint. */
 export function toJson(message: PgoutputMessage, layout: Layout): wire.Json {

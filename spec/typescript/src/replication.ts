@@ -11,8 +11,7 @@
 import * as wire from "./wire.js";
 
 /** What determines the layout of a message besides its bytes. */
-export interface Layout {
-}
+export interface Layout {}
 
 /**
  * A piece of WAL; in logical replication, one message. PostgreSQL 19 calls it WALData.
@@ -286,12 +285,7 @@ function jsonPrimaryStatusRequest(m: PrimaryStatusRequest, layout: Layout): wire
 
 /** Any of the messages. */
 export type Frame =
-  | XLogData
-  | PrimaryKeepalive
-  | PrimaryStatusUpdate
-  | StandbyStatusUpdate
-  | HotStandbyFeedback
-  | PrimaryStatusRequest;
+  XLogData | PrimaryKeepalive | PrimaryStatusUpdate | StandbyStatusUpdate | HotStandbyFeedback | PrimaryStatusRequest;
 
 /** The names of the messages, in the order of the specification. */
 export const NAMES: readonly string[] = [

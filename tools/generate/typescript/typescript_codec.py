@@ -1,5 +1,7 @@
 """Emits a specification as a TypeScript module: types, and functions that read, write and print them."""
 
+from collections.abc import Sequence
+
 from tools.generate.reserved import distinct, identifier
 from tools.generate.text import COMMAND, GENERATED
 from tools.generate.typed_layouts import (
@@ -13,7 +15,7 @@ from tools.generate.typed_layouts import (
     pascal,
 )
 from tools.generate.typescript.typescript_connection import TypeScriptConnection
-from tools.generate.typescript.typescript_context import TypeScriptContext
+from tools.generate.typescript.typescript_context import WIDTH, TypeScriptContext
 from tools.generate.typescript.typescript_json import TypeScriptJson
 from tools.generate.typescript.typescript_names import bigint_suffix, camel, letter_literal, requested, type_of
 from tools.generate.typescript.typescript_reading import TypeScriptReading
@@ -141,14 +143,15 @@ class _TypeScriptModule:
     def _messages(self) -> None:
         names = [message.class_name for message in self.spec.messages]
         self.context.about("Any of the messages.")
-        self.write(f"export type {self.context.union} =", *(f"  | {name}" for name in names[:-1]))
-        self.write(f"  | {names[-1]};", "")
+        self.write(*_type_of_all(self.context.union, names), "")
         self.context.about("The names of the messages, in the order of the specification.")
-        with self.context.declaration("export const NAMES: readonly string[] = [", "];"):
-            self.write(*(f'"{name}",' for name in names))
+        self.context.listed("export const NAMES: readonly string[] = [", names, "];")
         if self.spec.states:
             indexes = "Object.fromEntries(NAMES.map((name, index) => [name, index]))"
-            self.write(f'const INDEXES = {indexes} as Record<{self.context.union}["message"], number>;', "")
+            name = f'{self.context.union}["message"]'
+            line = f"const INDEXES = {indexes} as Record<{name}, number>;"
+            broken = [f"const INDEXES = {indexes} as Record<", f"  {name},", "  number", ">;"]
+            self.write(*([line] if len(line) <= WIDTH else broken), "")
 
     def _build(self) -> None:
         write, union = self.write, self.context.union
@@ -195,6 +198,16 @@ class _TypeScriptModule:
             if option := asked_option(self.spec, message):
                 write(f'if (!layout.{requested(option)}) r.fail("option", "", 0);')
             write(f"message = read{name}(r{self.context.passed(message)});", "break;")
+
+
+def _type_of_all(union: str, names: Sequence[str]) -> list[str]:
+    """Return the type of all messages: in one line, or two, if that has room for it."""
+    head, members = f"export type {union} =", " | ".join(names)
+    if len(f"{head} {members};") <= WIDTH:
+        return [f"{head} {members};"]
+    if len(f"  {members};") <= WIDTH:
+        return [head, f"  {members};"]
+    return [head, *(f"  | {name}" for name in names[:-1]), f"  | {names[-1]};"]
 
 
 def _branch(branch: Branch) -> str:

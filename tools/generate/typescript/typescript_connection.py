@@ -39,14 +39,14 @@ class TypeScriptConnection:
         self.context.about("Who sends a message.")
         self.write('export type Sender = "server" | "client";', "")
         self.context.about("The states of a connection, the initial one first.")
-        with self.context.declaration("export const STATES = [", "] as const;"):
-            self.write(*(f'"{place.name}",' for place in self.spec.places))
+        self.context.listed("export const STATES = [", [place.name for place in self.spec.places], "] as const;")
         self.context.about("A state of a connection.")
         self.write("export type State = (typeof STATES)[number];", "")
 
     def _following(self) -> None:
         self.context.about("The messages that each sender can send in a state, each with the state that follows.")
         following = "Record<Sender, readonly (readonly (readonly [number, number])[])[]>"
+        self.write("// prettier-ignore")
         with self.context.declaration(f"const FOLLOWING: {following} = {{", "};"):
             for sender in ("server", "client"):
                 with self.write.block(f"{sender}: [", "],"):

@@ -1,6 +1,6 @@
 """What the parts of the emitter of TypeScript share: the writer, the types, conditions, and paths of errors."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from textwrap import wrap
 from typing import Final, TypeAlias
@@ -13,6 +13,7 @@ from tools.language.conditions import Term
 from tools.language.elements import Element, Structure
 
 __all__ = [
+    "WIDTH",
     "Shape",
     "Source",
     "TypeScriptContext",
@@ -24,6 +25,8 @@ __all__ = [
     "variant_blocks",
 ]
 
+WIDTH: Final = 120
+"""The longest line of code, as spec/typescript/package.json has it for prettier."""
 _WIDTH: Final = 100
 
 Source: TypeAlias = Callable[[str], str]
@@ -31,6 +34,19 @@ Source: TypeAlias = Callable[[str], str]
 
 Shape: TypeAlias = Structure | Choice
 """What can have functions of its own."""
+
+
+class _Writer(BraceWriter):
+    """Writes blocks without content in one line, as prettier does."""
+
+    @contextmanager
+    def block(self, head: str, end: str = "}") -> Iterator[None]:
+        with super().block(head, end):
+            before = len(self.lines)
+            yield
+            is_empty = len(self.lines) == before
+        if is_empty:
+            self.lines[-2:] = [self.lines[-2] + end]
 
 
 class TypeScriptContext:
@@ -41,7 +57,7 @@ class TypeScriptContext:
         self.union = union
         """The name of the type of all messages."""
         self.typed = TypedLayouts(spec)
-        self.write = BraceWriter("  ")
+        self.write = _Writer("  ")
 
     def about(self, *paragraphs: str) -> None:
         """Write a comment of documentation."""
@@ -59,6 +75,12 @@ class TypeScriptContext:
         with self.write.block(head, end):
             yield
         self.write("")
+
+    def listed(self, head: str, texts: Sequence[str], end: str) -> None:
+        """Write a declaration with a list of texts, in one line if that has room for it, and an empty line after it."""
+        literals = [f'"{text}"' for text in texts]
+        line = f"{head}{', '.join(literals)}{end}"
+        self.write(*([line] if len(line) <= WIDTH else [head, *(f"  {each}," for each in literals), end]), "")
 
     @contextmanager
     def indented(self, head: str) -> Iterator[None]:

@@ -134,7 +134,8 @@ def _json(kind: Kind, value: str) -> str:
         case Maybe(inside):
             text = f"{value} === null ? null : {_json(inside, value)}"
         case ListOf(item):
-            text = f"{value}.map((item) => {_json(item, 'item')})"
+            each = _json(item, "item")
+            text = f"{value}.map((item) => {f'({each})' if isinstance(item, Maybe) else each})"
         case Named(name):
             text = f"json{name}({value}, layout)"
     return text

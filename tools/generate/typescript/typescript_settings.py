@@ -165,6 +165,7 @@ class TypeScriptSettings:
         write(f"const SETS: readonly number[] = {sets};", "")
         self.context.about("The states in which each message is permitted, each with the one that follows.")
         head = "const TRANSITIONS: readonly (readonly (readonly [number, number])[])[] = ["
+        write("// prettier-ignore")
         with self.context.declaration(head, "];"):
             for message in spec.messages:
                 steps = [[places.index(before), places.index(after)] for before, after in spec.steps(message).items()]
