@@ -316,21 +316,8 @@ BROKEN = {
         PLAIN + "parts: [{name: Room, blocks: [{type: body, fields: [{field: Int8, name: a}]}]}]\n",
         "own.yaml:11: no message has the part Room",
     ),
-    "a name of the codecs": (
-        PLAIN.replace("Leave", "Layout"),
-        "own.yaml:9: the type Layout would be called Layout, which generated code uses in each codec",
-    ),
-    "a name of codecs with versions": (
-        STATES.replace("Begin Batch", "Options"),
-        "own.yaml:8: the type Options would be called Options, which generated code uses in each codec",
-    ),
     "a name of Rust": (PLAIN.replace("Leave", "Option"), "Option, which generated code uses in Rust"),
     "a name of TypeScript": (PLAIN.replace("Leave", "Uint8 Array"), "Uint8Array, which generated code uses in"),
-    "a method in Go": (PLAIN.replace("name: room", "name: message_name"), "would be called MessageName in Go"),
-    "two fields with one name in Go": (
-        PLAIN.replace("{field: Byte2, name: room}", "{field: Byte2, name: xid}, {field: Byte2, name: x_id}"),
-        "own.yaml:8: the field x_id would be called XID in Go, as the field xid is",
-    ),
     "a parameter in Go": (
         STATES.replace("Begin Batch", "In Batch"),
         "own.yaml:8: the type InBatch would be called InBatch in Go, as the parameter",

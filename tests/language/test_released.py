@@ -203,16 +203,6 @@ def test_without_a_new_version_the_remedy_begins_with_it(tmp_path: Path) -> None
     assert found.remedy.endswith("the new one with since: 5. First add version 5 to versions.")
 
 
-def test_a_change_without_a_later_version(tmp_path: Path) -> None:
-    """The first thing to do is to add the version."""
-    folder = changed(tmp_path, XID, XID + "          - {field: Int8, name: more}\n")
-    path = folder / "pgoutput.yaml"
-    path.write_text(path.read_text("utf-8").replace("  - {version: 5, server: 20, brings: more}\n", ""), "utf-8")
-    remedy = "Write since: 5 at it. First add version 5 to versions"
-    with pytest.raises(SpecError, match=remedy):
-        check_released(load(path), folder)
-
-
 def test_what_says_since_when_is_accepted(tmp_path: Path) -> None:
     """A later version may change everything, and a name may change in all of them."""
     folder = changed(tmp_path, XID, XID + "          - {field: Int8, name: more, since: 5}\n")
