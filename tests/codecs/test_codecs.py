@@ -52,10 +52,10 @@ def test_vectors(program: list[str]) -> None:
 def test_paths(program: list[str]) -> None:
     """Errors have the path and the offset that Python's have."""
     found = [(each.get("path"), each.get("offset")) for each in answers(program, (line for line, _ in VECTORS))]
-    assert not _unequal(found, [_place(vector) for _, vector in VECTORS])
+    assert not _unequal(found, [_location(vector) for _, vector in VECTORS])
 
 
-def _place(vector: Mapping[str, Any]) -> tuple[str | None, int | None]:
+def _location(vector: Mapping[str, Any]) -> tuple[str | None, int | None]:
     """Return the path and the offset of Python's error; None if it has none."""
     data = bytes.fromhex(vector["hex"])
     try:

@@ -90,7 +90,7 @@ def followed(said: list[tuple[bool, bytes]], ends: str) -> Iterator[m.Connection
 
 
 def spoken(server: EmbeddedServer, talk: Talk, **options: Any) -> list[m.ConnectionMessage]:
-    """Return the messages of a session of psycopg, after its login."""
+    """Return the messages of a session of psycopg, from the startup on."""
     found: list[m.ConnectionMessage] = []
     with recorded(server, found) as port:
         dsn = make_conninfo(server.dsn, host="127.0.0.1", port=port, dbname=DATABASE)

@@ -150,13 +150,13 @@ _LSN: Final = Lsn(1)
 _TIME: Final = Timestamp(0)
 _WHOLE: Final = (m.Begin(_LSN, _TIME, 3), m.Commit(_LSN, _LSN, _TIME))
 _STREAMED: Final = (m.StreamStart(3, 1), m.StreamStop(), m.StreamCommit(3, _LSN, _LSN, _TIME))
-"""Messages that a publisher builds itself, whatever the feed."""
+"""Begins and ends that it builds itself when the client's options differ from those of the feed."""
 _CONVERTED: Final = (
     m.Relation(None, 1, "", "t", "d", (m.RelationColumn(0, "c", 23, -1),)),
     m.Insert(None, 1, (None,)),
     m.Truncate(None, 0, (1,)),
 )
-"""Messages that it rebuilds when the client's options differ from the log's."""
+"""Messages that it rebuilds then."""
 _OF_COPIES: Final = (*_WHOLE, _CONVERTED[-1])
 """Messages around the rows of a copy, which no server has sent."""
 

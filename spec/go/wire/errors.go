@@ -96,7 +96,7 @@ func NotPermitted(name string) error {
 
 // path collects the steps to a field; it is printed for errors only.
 type path struct {
-	steps [mostSteps]place
+	steps [mostSteps]pathStep
 	depth int
 	err   *Error
 }
@@ -104,7 +104,7 @@ type path struct {
 // mostSteps is how many steps of a path are known; no specification nests so deep.
 const mostSteps = 12
 
-type place struct {
+type pathStep struct {
 	name  string
 	index int
 }
@@ -112,7 +112,7 @@ type place struct {
 // Push enters a field.
 func (p *path) Push(name string) {
 	if p.depth < mostSteps {
-		p.steps[p.depth] = place{name, -1}
+		p.steps[p.depth] = pathStep{name, -1}
 	}
 	p.depth++
 }
@@ -140,7 +140,7 @@ func (p *path) fail(reason Reason, name string, offset int) {
 		return
 	}
 	text := ""
-	for _, step := range append(append([]place{}, p.steps[:min(p.depth, mostSteps)]...), place{name, -1}) {
+	for _, step := range append(append([]pathStep{}, p.steps[:min(p.depth, mostSteps)]...), pathStep{name, -1}) {
 		if step.name != "" {
 			if text != "" {
 				text += "."
