@@ -289,12 +289,9 @@ def _tables(spec: Spec, union: str) -> Iterator[str]:
         rows,
         "The messages that each side can send in each state of a connection, and the state that follows.",
     )
-    yield constant(
-        "PLAIN_COPY: Final[tuple[str, ...]]",
-        (repr(place.name) for place in spec.places if place.plain_copy),
-        "The states in which a CopyData has rows of a COPY, and no frame.",
-        brackets="()",
-    )
+    if plain := [repr(place.name) for place in spec.places if place.plain_copy]:
+        text = "The states in which a CopyData has rows of a COPY, and no frame."
+        yield constant("PLAIN_COPY: Final[tuple[str, ...]]", plain, text, brackets="()")
 
 
 def _steps(spec: Spec, place: State, sender: str) -> Iterator[str]:
