@@ -53,8 +53,17 @@ def test_messages_of_the_envelope_and_the_connection_may_be_renamed() -> None:
         load_text(text.replace("name: XLogData", "name: WALData"), "replication.yaml")
     with pytest.raises(SpecError, match=r"there is no XLogData any more, a message of the server with the tag b'w'"):
         load_text(later.replace("Byte1('w')", "Byte1('W')"), "replication.yaml")
+    newest = text.replace("name: Primary Status Update", "name: Primary State")
+    assert renamed(load_text(newest, "replication.yaml")) == {"PrimaryStatusUpdate": "PrimaryState"}
     connection = (SPEC / "protocol.yaml").read_text("utf-8").replace("name: CopyData", "name: Copy Chunk")
     spec = load_text(connection, "protocol.yaml")
     assert in_role(spec, "CopyData").name == "Copy Chunk"
     with pytest.raises(SpecError, match="no message for the class XLogData"):
         in_role(spec, "XLogData")
+
+
+@pytest.mark.parametrize("protocol", ["connection", "replication", "pgoutput"])
+def test_another_protocol_may_be_called_like_one_of_postgresql(protocol: str) -> None:
+    """It need not have the messages that programs use of PostgreSQL's."""
+    spec = load_text(SOUND.replace("protocol: demo", f"protocol: {protocol}", 1), "demo.yaml")
+    assert spec.protocol == protocol and renamed(spec) == {}

@@ -59,10 +59,15 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 """The meanings of values and bits, and the names of branches: the members of public enums."""
 
 
+def _is_public(spec: Spec) -> bool:
+    """Return whether it is PostgreSQL's: somebody's own protocol may have that name, too."""
+    return spec.protocol == _PROTOCOL and spec.is_postgresql
+
+
 def _public_messages(spec: Spec, error: Raise) -> None:
     """Renaming a message or a part breaks programs, and the package, with an AttributeError."""
     known = {named.name for named in spec.named}
-    for name in _NAMES if spec.protocol == _PROTOCOL else ():
+    for name in _NAMES if _is_public(spec) else ():
         if "." not in name and name not in known:
             now = _renamed(spec, name)
             problem = f"there is no {name} any more, which programs use{f': write {now.name} instead' if now else ''}"
@@ -71,7 +76,7 @@ def _public_messages(spec: Spec, error: Raise) -> None:
 
 def _public_names(spec: Spec, error: Raise) -> None:
     """So does renaming what is in them."""
-    if spec.protocol != _PROTOCOL:
+    if not _is_public(spec):
         return
     known: dict[str, Message | Part] = {named.name: named for named in spec.named}
     for owner, names in _NAMES.items():

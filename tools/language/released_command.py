@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tools.language import conditions
 from tools.language.breakage import MEANINGS, Level, breaks
@@ -18,6 +18,7 @@ from tools.language.load import SPEC, load
 from tools.language.model import Spec
 from tools.language.program_names import program_names
 from tools.language.released import layouts
+from tools.language.wire_names import ROLES, renamed, role
 
 __all__ = ["main"]
 
@@ -77,8 +78,15 @@ def _layouts(spec: Spec, newest: int) -> dict[int, dict[str, list[str]]]:
     }
 
 
-def _names(specs: Sequence[Spec]) -> dict[str, dict[str, list[str]]]:
-    return {spec.file: {key: list(each.names) for key, each in program_names(spec).items()} for spec in specs}
+def _names(specs: Sequence[Spec]) -> dict[str, dict[str, Any]]:
+    names = {spec.file: {key: list(each.names) for key, each in program_names(spec).items()} for spec in specs}
+    return {**names, ROLES: {spec.protocol: _roles(spec) for spec in specs if not spec.versions or spec.carries}}
+
+
+def _roles(spec: Spec) -> dict[str, str]:
+    """Return the roles of messages by the names that they had first: renamed ones are found by those."""
+    first = {now: name for name, now in renamed(spec).items()}
+    return {first.get(each.class_name, each.class_name): role(each) for each in spec.messages}
 
 
 def _print_differences(specs: Sequence[Spec], before: int, after: int) -> int:
