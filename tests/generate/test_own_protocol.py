@@ -311,6 +311,10 @@ BROKEN = {
         + "parameters: {loud: {type: bool}}\nstates: [{name: a}, {name: b, sets: loud}]\n",
         "own.yaml:12: the parameter 'loud' is in a specification without versions",
     ),
+    "versions without a parameter": (
+        PLAIN.replace("messages:", "versions: [{version: 3}]\nmessages:"),
+        "own.yaml:4: the versions have no parameter, ",
+    ),
     "the name of the union": (PLAIN.replace("Leave", "Job Queue Message"), "own.yaml:9: the class JobQueueMessage"),
     "a part that nothing uses": (
         PLAIN + "parts: [{name: Room, blocks: [{type: body, fields: [{field: Int8, name: a}]}]}]\n",

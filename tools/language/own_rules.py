@@ -89,6 +89,9 @@ def _keys(data: Any, place: Place) -> Iterator[tuple[Place, Any]]:
 
 def _check_parameters(spec: Spec, source: Source) -> None:
     """Parameters are the version, and what states set: nothing else can be known of a message."""
+    if spec.versions and "proto_version" not in spec.arguments and not spec.framed:
+        remedy = "Write parameters: {proto_version: {type: int}}, or remove the versions."
+        raise source.error(("versions",), "the versions have no parameter, by which programs pass one", remedy)
     by_states = {name for state in spec.states for name in state.sets}
     for parameter in spec.parameters:
         place = ("parameters", parameter.name)
