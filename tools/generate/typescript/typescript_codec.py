@@ -146,7 +146,7 @@ class _TypeScriptModule:
         self.write(*_type_of_all(self.context.union, names), "")
         self.context.about("The names of the messages, in the order of the specification.")
         self.context.listed("export const NAMES: readonly string[] = [", names, "];")
-        if self.spec.states:
+        if self.spec.states and (self.spec.versions or self.spec.framed):
             indexes = "Object.fromEntries(NAMES.map((name, index) => [name, index]))"
             name = f'{self.context.union}["message"]'
             line = f"const INDEXES = {indexes} as Record<{name}, number>;"
