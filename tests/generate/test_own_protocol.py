@@ -88,6 +88,7 @@ VALUES = """\
 protocol: rows
 title: Rows
 source: nowhere
+states: [{name: open}]
 messages:
   - name: Row
     blocks:
@@ -314,6 +315,10 @@ BROKEN = {
     "versions without a parameter": (
         PLAIN.replace("messages:", "versions: [{version: 3}]\nmessages:"),
         "own.yaml:4: the versions have no parameter, ",
+    ),
+    "versions of messages with a length": (
+        CONNECTION.replace("states:", "versions: [{version: 1}]\nstates:"),
+        "own.yaml:4: messages with a length depend on versions, ",
     ),
     "the name of the union": (PLAIN.replace("Leave", "Job Queue Message"), "own.yaml:9: the class JobQueueMessage"),
     "a part that nothing uses": (

@@ -27,11 +27,11 @@ BROKEN = {
         "'nowhere' is not a state",
     ),
     "lengths of two types": (f"{ROW}{LENGTH}", f"{ROW}{LENGTH.replace('Int32', 'Int16')}", "has another type"),
-    "a parameter": ("states:\n", "parameters: {parallel: {type: bool}}\nstates:\n", "depend on parameters"),
+    "a parameter": ("states:\n", "parameters: {parallel: {type: bool}}\nstates:\n", "depend on versions, parameters"),
     "an option": (
         "states:\n",
         "options: [{name: names, server: 10, type: names}]\nstates:\n",
-        "depend on parameters or options",
+        "depend on versions, parameters or options",
     ),
     "a field with a condition": (
         "{field: Int16, name: value_count}",

@@ -30,9 +30,10 @@ def _lengths(spec: Spec, error: Raise) -> None:
         if state.plain_copy:
             problem = f"the state {state.name} is one of a plain COPY, but no message has a length"
             raise error(state.line, problem, "Remove plain_copy.")
-    if first and (spec.parameters or spec.options):
-        problem = "messages with a length depend on parameters or options"
-        raise error(1, problem, "Remove the parameters and options.")
+    for row in (*spec.versions, *spec.parameters, *spec.options) if first else ():
+        problem = "messages with a length depend on versions, parameters or options"
+        remedy = "Remove them: a state, or a constant after the length, distinguishes messages of a connection."
+        raise error(row.line, problem, remedy)
 
 
 def _length_fields(spec: Spec, error: Raise) -> None:
