@@ -379,3 +379,17 @@ def test_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Give --package NAME" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         command.main(["--package", "job_queue"])
+
+
+@pytest.mark.parametrize("check", [[], ["--check"]])
+def test_files_in_place_of_folders(check: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are named."""
+    (tmp_path / "own.yaml").write_text(PLAIN)
+    arguments = ["--spec", str(tmp_path), "--package", "job_queue", *check, "--into"]
+    with pytest.raises(SystemExit) as caught:
+        command.main([*arguments, str(tmp_path / "own.yaml")])
+    assert caught.value.code == 2
+    assert "own.yaml: it is a file. Give a folder" in capsys.readouterr().err
+    (tmp_path / "out/reference.md").mkdir(parents=True)
+    assert command.main([*arguments, str(tmp_path / "out")]) == 2
+    assert "reference.md: Is a directory" in capsys.readouterr().err

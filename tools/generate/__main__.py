@@ -19,19 +19,30 @@ ROOT = Path(__file__).parents[2]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit status: 0 done or current, 1 stale, 2 broken specification."""
+    """Run the command; return its exit status: 0 done or current, 1 stale, 2 broken specification or files."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.package and (options.spec is None or options.into is None):
         parser.error("--package needs the folders of its specification and of its files: --spec FOLDER --into FOLDER")
     root: Path = options.into or ROOT
+    if root.exists() and not root.is_dir():
+        parser.error(f"--into {root}: it is a file. Give a folder")
     try:
         outputs, found = _outputs(options.spec or ROOT / "spec", root, options.package)
+        if options.check:
+            return check(outputs, root, found)
+        _write(outputs, root, found)
     except SpecError as error:
         print(f"broken specification: {error}", file=sys.stderr)
         return 2
-    if options.check:
-        return check(outputs, root, found)
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _write(outputs: Mapping[str, str], root: Path, found: Sequence[str]) -> None:
+    """Write every output, and remove the files that nothing writes any more."""
     for path, text in outputs.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, "utf-8")
@@ -39,7 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for path in found:
         (root / path).unlink()
         print(f"removed {path}: nothing writes it any more")
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
