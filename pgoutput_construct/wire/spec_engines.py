@@ -6,7 +6,7 @@ Packages that ``python -m tools.generate --package`` writes use them, and ``conn
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
 from pgoutput_construct.errors import DecodeError, EngineError, PgoutputError
 from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS, read_prefix, read_whole
@@ -149,7 +149,7 @@ class ConnectionEngine(_SpecEngine[_M]):
 
     def next_state(self, message: _M, sender: Role, state: str) -> str:
         """Return the state after a message; raise DecodeError if the sender cannot send it in this state."""
-        following = self._following[state, sender].get(type(message))
+        following = self._permitted(sender, state).get(type(message))
         if following is None:
             raise DecodeError(f"a {sender} cannot send {type(message).__name__} in the state {state!r}")
         return following
@@ -182,7 +182,7 @@ class ConnectionEngine(_SpecEngine[_M]):
             data: The message, or its beginning.
             sender: Which side sent it.
         """
-        return [state for state, role in self._following if role == sender and self._can_begin(data, sender, state)]
+        return [state for state in self.states if self._can_begin(data, sender, state)]
 
     def _can_begin(self, data: bytes, sender: Role, state: str) -> bool:
         try:
@@ -191,10 +191,17 @@ class ConnectionEngine(_SpecEngine[_M]):
             return False
         return True
 
+    def _permitted(self, sender: Role, state: str) -> Mapping[type[_M], str]:
+        """Return what a sender can send in a state, each with the state that follows."""
+        for what, given, known in (("sender", sender, get_args(Role)), ("state", state, self.states)):
+            if given not in known:
+                raise PgoutputError(f"{what} must be one of {', '.join(known)}, not {given!r:.40}")
+        return self._following[state, sender]
+
     def _by_tag(self, sender: Role, state: str) -> dict[bytes, list[Any]]:
         """Return what a sender can send in a state, by tag."""
         found: dict[bytes, list[Any]] = {}
-        for cls in self._following[state, sender]:
+        for cls in self._permitted(sender, state):
             found.setdefault(cls.TAG, []).append(cls)  # type: ignore[attr-defined]
         return found
 
@@ -209,7 +216,7 @@ class ConnectionEngine(_SpecEngine[_M]):
         raise DecodeError(self._unknown(data[: len(tag) + 8], sender, state), offset=0)
 
     def _unknown(self, begin: bytes, sender: Role, state: str) -> str:
-        names = ", ".join(cls.__name__ for cls in self._following[state, sender]) or "nothing"
+        names = ", ".join(cls.__name__ for cls in self._permitted(sender, state)) or "nothing"
         return f"no message of a {sender} in the state {state!r} begins with {begin!r}: it can send {names}"
 
 

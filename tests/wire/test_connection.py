@@ -1,5 +1,8 @@
 """The messages of a connection: the engines agree on what they build, and on what they refuse."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +13,15 @@ from pgoutput_construct.wire import connection_codec as codec
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS
 from pgoutput_construct.wire.connection_definitions import DEFINITIONS
-from pgoutput_construct.wire.connection_engine import build_connection, message_size, parse_connection
+from pgoutput_construct.wire.connection_engine import (
+    FIRST_STATE,
+    begun,
+    build_connection,
+    message_size,
+    next_state,
+    parse_connection,
+    states_of,
+)
 from pgoutput_construct.wire.reference import Reference
 
 REFERENCE = Reference({}, DEFINITIONS)
@@ -54,6 +65,25 @@ def test_engines_refuse_the_same_bytes(message: m.ConnectionMessage, data: st.Da
     # Whoever reads has chosen the class by the tag, which the codec therefore skips.
     if payload.startswith(cls.TAG):
         assert accepted == explained
+
+
+CALLS: dict[str, Callable[[Any, Any], object]] = {
+    "parse_connection": lambda sender, state: parse_connection(b"Z", sender, state),
+    "message_size": lambda sender, state: message_size(b"Z", sender, state),
+    "next_state": lambda sender, state: next_state(m.Terminate(), sender, state),
+    "begun": lambda sender, state: begun(b"Z", sender, state),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_unknown_senders_and_states(call: Callable[[Any, Any], object]) -> None:
+    """They are refused by name, with those that exist."""
+    with pytest.raises(PgoutputError, match=r"^sender must be one of server, client, not 'backend'$"):
+        call("backend", FIRST_STATE)
+    with pytest.raises(PgoutputError, match=f"^state must be one of {FIRST_STATE}, .*, not 'nowhere'$"):
+        call("server", "nowhere")
+    with pytest.raises(PgoutputError, match=r"^sender must be"):
+        states_of(b"Z", "backend")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
