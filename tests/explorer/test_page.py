@@ -1,8 +1,10 @@
 """The page itself, in Chromium: panes that are linked, keys, changes, streams, sizes of screens."""
 
 import json
+import math
 import re
 import shutil
+import struct
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -183,6 +185,32 @@ def test_values_that_are_refused(page: "Page") -> None:
         assert page.inner_text("#detail form .fault")
 
 
+def test_text_and_bytes(page: "Page") -> None:
+    """A form has text as it is, unless it looks like digits or has lines: then it has digits, which change nothing."""
+    data = "Update.new.columns[1].data"
+    for text, shown in (("plain", "plain"), ("\\x41", "\\x5c783431"), ("a\nb", "\\x610a62"), ("\0", "\\x00")):
+        found = _change(page, data, f"\\x{text.encode().hex()}")
+        assert parse(bytes.fromhex(found), 4, "parallel", False).new[1] == text.encode()
+        page.click(f"{_TREE}[data-id='{data}'] .name")
+        assert page.input_value("#value") == shown
+        assert _change(page, data, shown) == found
+
+
+def test_floats(page: "Page", grown: Path) -> None:
+    """A field of the type Float64 is written in PostgreSQL's words, and a NaN of other bits by its bytes."""
+    digits = f"43{25 * '00'}"
+    page.goto(f"{grown.as_uri()}/index.html#hex={digits}{8 * '00'}&proto_version=5&timings=true")
+    for text, value in (("-1.5e3", -1500.0), ("Infinity", math.inf), ("-inf", -math.inf), ("-0", -0.0), (".1", 0.1)):
+        assert _change(page, "Commit.cost", text) == digits + struct.pack(">d", value).hex()
+    assert _change(page, "Commit.cost", "nan") == f"{digits}7ff8000000000000"
+    assert _change(page, "Commit.cost", "\\x7ff8000000000001") == f"{digits}7ff8000000000001"
+    page.click(f"{_TREE}[data-id='Commit.cost'] .name")
+    assert page.input_value("#value") == "\\x7ff8000000000001"
+    for text in ("", "1e999", "many", "0x10"):
+        assert _change(page, "Commit.cost", text) == f"{digits}7ff8000000000001"
+        assert "float8" in page.inner_text("#detail form .fault")
+
+
 def test_lsn_time_and_bits(page: "Page") -> None:
     """LSNs and times are written as PostgreSQL does, bits and values by their names."""
     begin = next(each for each in examples(_SPEC) if each.id == "Begin")
@@ -193,6 +221,8 @@ def test_lsn_time_and_bits(page: "Page") -> None:
     time = "2024-05-01T12:00:00.123456+00:00"
     built = parse(bytes.fromhex(_change(page, "Begin.commit_time", time)), 4)
     assert built.commit_time.to_datetime().isoformat() == time
+    for time, micros in (("infinity", 2**63 - 1), ("-infinity", -(2**63))):
+        assert parse(bytes.fromhex(_change(page, "Begin.commit_time", time)), 4).commit_time == micros
     _open(page, "example=Truncate")
     page.click(f"{_TREE}[data-id='Truncate.options']")
     page.check("#detail form input[value='2']")

@@ -11,7 +11,8 @@ export class ValueError extends Error {}
 export function shown(value: Value, described: Described, quoted = true): string {
   if (typeof value === "bigint" && described.python === "Lsn") return lsnText(value);
   if (typeof value === "bigint" && described.python === "Timestamp") return timestampText(value);
-  if (typeof value === "number" || typeof value === "bigint") return String(value);
+  if (typeof value === "number" || typeof value === "bigint") return Object.is(value, -0) ? "-0" : String(value);
+  if (described.python === "Float") return `\\x${hex(value as Uint8Array)}`; // a NaN that is not PostgreSQL's own
   const data = typeof value === "string" ? new TextEncoder().encode(value) : value;
   const text = textOf(data);
   if (text !== null && quoted) return `'${text}'`;
@@ -34,6 +35,7 @@ const UNIX_DAYS = 10_957n;
 export function parsed(text: string, described: Described, current: Value): Value {
   if (described.python === "Lsn") return lsn(text);
   if (described.python === "Timestamp") return timestamp(text);
+  if (described.python === "Float") return float(text);
   if (typeof current === "bigint") return whole(text);
   if (typeof current === "number") return Number(whole(text));
   if (/^\\x[0-9a-f]*$/i.test(text)) return bytes(text.slice(2));
@@ -43,6 +45,18 @@ export function parsed(text: string, described: Described, current: Value): Valu
 function whole(text: string): bigint {
   if (!/^-?(\d+|0x[0-9a-f]+)$/i.test(text.trim())) throw new ValueError("Write a whole number.");
   return BigInt(text.trim());
+}
+
+/** Return a number in floating point, in the words of PostgreSQL's float8; digits of its bytes are those of a NaN. */
+function float(text: string): number | Uint8Array {
+  const plain = text.trim().toLowerCase();
+  if (/^\\x([0-9a-f]{2}){8}$/.test(plain)) return bytes(plain);
+  if (plain === "nan") return NaN;
+  const far = /^([+-]?)inf(inity)?$/.exec(plain);
+  if (far !== null) return far[1] === "-" ? -Infinity : Infinity;
+  const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(plain) ? Number(plain) : NaN;
+  if (!Number.isFinite(value)) throw new ValueError("Write a number as PostgreSQL's float8 has it: -1.5e3, NaN, Infinity.");
+  return value;
 }
 
 function lsn(text: string): bigint {
