@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from tools.language.elements import Choice, Element, Repeat, Structure
 from tools.language.fields import Field
-from tools.language.model import Message, Spec
+from tools.language.model import Message, Option, Parameter, Spec, Version
 
 __all__ = ["FRAMING_RULES"]
 
@@ -30,7 +30,8 @@ def _lengths(spec: Spec, error: Raise) -> None:
         if state.plain_copy:
             problem = f"the state {state.name} is one of a plain COPY, but no message has a length"
             raise error(state.line, problem, "Remove plain_copy.")
-    for row in (*spec.versions, *spec.parameters, *spec.options) if first else ():
+    unknown: list[Version | Parameter | Option] = [*spec.versions, *spec.parameters, *spec.options]
+    for row in unknown if first else ():
         problem = "messages with a length depend on versions, parameters or options"
         remedy = "Remove them: a state, or a constant after the length, distinguishes messages of a connection."
         raise error(row.line, problem, remedy)
