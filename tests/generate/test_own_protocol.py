@@ -331,6 +331,27 @@ BROKEN = {
         STATES.replace("Begin Batch", "In Batch"),
         "own.yaml:8: the type InBatch would be called InBatch in Go, as the parameter",
     ),
+    **{
+        f"a parameter called {name}": (
+            STATES.replace("in_batch", name),
+            f"own.yaml:5: the parameter {name} would be called {found}, which generated code uses in {language}",
+        )
+        for name, found, language in (
+            ("session", "Session", "Go"),
+            ("sets", "SETS", "Rust"),
+            ("transitions", "TRANSITIONS", "Rust"),
+            ("names", "NAMES", "TypeScript"),
+            ("indexes", "INDEXES", "TypeScript"),
+        )
+    },
+    "a message without fields in Rust": (
+        STATES.replace("End Batch", "SETS"),
+        "own.yaml:12: the type SETS would be called SETS, which generated code uses in Rust",
+    ),
+    "a parameter in Rust": (
+        STATES.replace("in_batch", "loud").replace("End Batch", "LOUD"),
+        "own.yaml:12: the type LOUD would be called LOUD in Rust, as the parameter loud is",
+    ),
     "a state in Go": (CONNECTION.replace("Hello", "State Talking"), "own.yaml:6: the type StateTalking would be"),
     "no YAML": ("a: [", "own.yaml:"),
     "a list": ("- a\n", "own.yaml:1"),

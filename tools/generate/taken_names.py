@@ -1,6 +1,6 @@
 """Names that are distinct in a specification, and one name in a language whose codec is generated: they are refused."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from tools.generate.go.go_names import exported
@@ -19,11 +19,15 @@ _TAKEN: Final[Mapping[str, str]] = {
     "Rust": "Default Err None Ok Option Self Some String Vec",
     "Go": "BuildMessage ParseMessage ToJSON",
     "TypeScript": "Record Uint8Array",
-    "each codec": "Layout",
 }
 """The names in each language that generated code uses, or defines, whatever the specification."""
 _OF_STREAMS: Final = frozenset({"NewSession", "Options", "Session", "StateParameters"})
 """What the codec of a specification with versions has besides."""
+_CONSTANTS: Final[Mapping[str, str]] = {
+    "Rust": "SETS STATES STATE_PARAMETERS TRANSITIONS",
+    "TypeScript": "INDEXES NAMES SETS STATE_PARAMETERS TRANSITIONS",
+}
+"""The constants of such a codec, besides those of the parameters that states set."""
 _OF_CONNECTIONS: Final = frozenset({"NextState", "Sender", "SenderClient", "SenderServer", "State", "States"})
 """What the codec of a connection has besides."""
 _METHODS: Final = frozenset({"MessageName"})
@@ -42,15 +46,20 @@ def check_names(spec: Spec, union: str) -> None:
     """
     typed = TypedLayouts(spec)
     types = [*_types(spec, typed)]
-    own = {union, *(_OF_STREAMS if spec.versions else ()), *(_OF_CONNECTIONS if spec.framed else ())}
-    for name, what, line in types:
-        taken = (
-            "each codec" if name in own else next((key for key, names in _TAKEN.items() if name in names.split()), "")
-        )
-        if taken:
-            raise _error(spec, line, f"{what} would be called {name}, which generated code uses in {taken}")
+    own = {"Layout", union, *(_OF_STREAMS if spec.versions else ()), *(_OF_CONNECTIONS if spec.framed else ())}
+    for each in types:
+        _check_free(spec, each, {"each codec": own, **{key: names.split() for key, names in _TAKEN.items()}})
+    settings, constants = [*_go_settings(spec)], [*_constants(spec)]
+    for each in settings:
+        _check_free(spec, each, {"Go": own | {*_TAKEN["Go"].split()}})
+    units = {each.name for each in typed.records if not each.attributes}
+    values = [*constants, *(each for each in types if each[0] in units)]
+    for language, names in _CONSTANTS.items() if spec.versions else ():
+        for each in values if language == "Rust" else constants:
+            _check_free(spec, each, {language: names.split()})
+    _check_distinct(spec, values, "Rust")
     _check_distinct(spec, types, "each codec")
-    _check_distinct(spec, [*_go_settings(spec), *types, *_go_constants(typed, types)], "Go")
+    _check_distinct(spec, [*settings, *types, *_go_constants(typed, types)], "Go")
     _check_distinct(spec, [*_typescript_constants(typed)], "TypeScript")
     for structure in spec.structures():
         _check_fields(spec, structure)
@@ -61,6 +70,15 @@ def check_names(spec: Spec, union: str) -> None:
     _check_distinct(spec, options, "Go")
     states = [(pascal(each.name), f"the state {each.name}", each.line) for each in spec.places if spec.framed]
     _check_distinct(spec, states, "each codec")
+
+
+def _check_free(spec: Spec, named: _Named, taken: Mapping[str, Collection[str]]) -> None:
+    """Raise SpecError for a name that generated code uses in a language."""
+    name, what, line = named
+    for language, names in taken.items():
+        if name in names:
+            problem = f"{what} would be called {name}, which generated code uses in {language}"
+            raise _error(spec, line, problem)
 
 
 def _types(spec: Spec, typed: TypedLayouts) -> Iterator[_Named]:
@@ -96,6 +114,12 @@ def _go_constants(typed: TypedLayouts, types: list[_Named]) -> Iterator[_Named]:
                 for name in sorted({exported(meaning) for meaning in known.values()}):
                     what = f"a constant of {attribute.name}"
                     yield f"{each.name}{exported(attribute.name)}{name}", what, element.line or lines[each.name]
+
+
+def _constants(spec: Spec) -> Iterator[_Named]:
+    """Yield the constants of the parameters that states set, in Rust and TypeScript."""
+    for parameter in spec.state_parameters:
+        yield parameter.name.upper(), f"the parameter {parameter.name}", parameter.line
 
 
 def _go_settings(spec: Spec) -> Iterator[_Named]:
