@@ -322,9 +322,10 @@ def test_wrong_settings(page: "Page") -> None:
 def test_recorded_stream(page: "Page") -> None:
     """A stream has the state of each message at its side, and each is read inside or outside of a stream."""
     [recording] = [each for each in recordings() if each.id == "18-v4-text"]
+    page.set_viewport_size({"width": 1280, "height": 20_000})  # all rows are in sight
     _open(page, f"recording={recording.id}")
     rows = page.locator("#stream [role=option]")
-    assert rows.count() == len(recording.messages)
+    page.wait_for_function(f"document.querySelectorAll('#stream [role=option]').length === {len(recording.messages)}")
     assert page.locator("#stream .refused").count() == 0
     state, inside = StreamState(), list[bool]()
     for line in recording.messages:
@@ -352,6 +353,63 @@ def test_pasted_stream(page: "Page") -> None:
     assert refused.count() == 1
     assert "not permitted in this state" in refused.inner_text()
     assert page.locator("#stream .state").all_text_contents() == ["transaction", "", "stream", ""]
+
+
+def _paste(page: "Page", text: str) -> None:
+    """Copy text, and paste it as a user does."""
+    copied = "e => { e.clipboardData.setData('text', text); e.preventDefault() }"
+    page.evaluate(f"text => {{ document.oncopy = {copied} }}", text)
+    page.focus("#text")
+    page.keyboard.press("ControlOrMeta+c")
+    page.keyboard.press("ControlOrMeta+v")
+
+
+def test_long_stream(page: "Page") -> None:
+    """Of many messages those in sight are drawn; names of tables are those before a message; Back leads to them."""
+    relation = "52000000017075626c69630061006400010069640000000017ffffffff"
+    change = "4900000001" + "4e00017400000001"
+    first = [f"42{20 * '00'}", relation, *[f"{change}31"] * 6000]
+    lines = [*first, relation.replace("6964", "6f6b"), *[f"{change}32"] * 6000, f"43{25 * '00'}"]
+    _paste(page, "\n".join(lines))
+    rows = page.locator("#stream [role=option]")
+    page.focus("#stream")
+    page.keyboard.press("End")
+    page.wait_for_function(f"document.querySelector('#stream [aria-posinset=\"{len(lines)}\"]')")
+    page.keyboard.press("ArrowUp")
+    assert rows.count() < 500
+    assert page.get_attribute("#stream [aria-selected=true]", "aria-posinset") == str(len(lines) - 1)
+    assert page.locator("#tree .label").all_text_contents() == ["public.a", "ok"]
+    page.keyboard.press("Home")
+    page.click("#stream [aria-posinset='3']")
+    assert page.locator("#tree .label").all_text_contents() == ["public.a", "id"]
+    assert page.locator("#stream .table").nth(2).inner_text() == "public.a"
+    assert page.input_value("#text") == "" and "too many" in (page.get_attribute("#text", "placeholder") or "")
+    _open(page, "example=Begin")
+    page.go_back()
+    assert page.get_attribute("#stream [aria-selected=true]", "aria-posinset") == "3"
+
+
+def test_long_column(page: "Page") -> None:
+    """Of a value of megabytes those bytes in sight are drawn; bytes and fields stay linked."""
+    size, key = 1_000_000, "Insert.new.columns[0].data"
+    _paste(page, f"49000000014e000274{size:08x}{size * '61'}7400000001{62:x}")
+    assert page.inner_text("#status") == f"Insert, {size + 19} bytes"
+    page.click(f"{_TREE}[data-id='{key}'] .name")
+    marked = _marked(page)
+    assert marked[0] == 13 and marked == [*range(13, marked[-1] + 1)] and len(marked) < 10_000
+    assert len(page.inner_text("#detail")) < 10_000
+    page.focus("#bytes")
+    page.keyboard.press("ArrowDown")
+    assert _selected(page) == "Insert.new.columns[1]"
+    assert _marked(page) == [size + 13]
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("End")
+    assert _marked(page) == [size + 18]
+    page.hover(f"#bytes .digits [data-at='{size + 12}']")
+    assert _marked(page, "hovered")[-1] == size + 12
+    assert page.locator(f"{_TREE}.hovered").get_attribute("data-id") == key
+    assert _change(page, "Insert.relation_oid", "2").startswith("49000000024e")
+    assert page.evaluate("document.querySelectorAll('*').length") < 20_000
 
 
 @pytest.mark.parametrize("fragment", ["example=Update", "recording=18-v4-text&index=82", "example=StartupMessage"])

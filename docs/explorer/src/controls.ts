@@ -16,18 +16,33 @@ const GROUPS = {
   connection: "Messages of the connection",
 };
 
+/** Characters of digits that are shown. */
+const LONGEST = 60_000;
+
 export class Controls {
   private state: State | null = null;
   private shown: readonly Setting[] = [];
+  /** The messages of the text that was written. */
+  private taken: State["payloads"] | null = null;
+  private isTyped = false;
   private readonly source = found<HTMLSelectElement>("source");
   private readonly text = found<HTMLTextAreaElement>("text");
   private readonly kind = found<HTMLSelectElement>("kind");
   private readonly settings = found("settings");
 
-  constructor(private readonly onChoice: (state: State) => void) {
+  constructor(private readonly onChoice: (state: State, isStep?: boolean) => void) {
     this.fill();
     this.source.addEventListener("change", () => this.choose(this.source.value));
-    this.text.addEventListener("input", () => this.paste());
+    this.text.addEventListener("input", (event) => {
+      this.take(this.text.value, this.isTyped && (event as InputEvent).inputType !== "insertFromPaste");
+      this.isTyped = true;
+    });
+    this.text.addEventListener("beforeinput", (event) => {
+      if (event.data === null || event.data.length <= LONGEST) return;
+      event.preventDefault(); // the browser would lay out what is pasted, for minutes
+      this.text.value = "";
+      this.take(event.data, false);
+    });
     this.kind.addEventListener("change", () => this.set(settingsOf(this.kind.value as Kind, this.state?.settings.values)));
   }
 
@@ -50,12 +65,9 @@ export class Controls {
     const isOther = state.payloads !== this.state?.payloads || state.edited !== this.state.edited;
     this.state = state;
     const { example, recording, payloads } = state;
+    if (isOther) this.showText(state);
     this.source.value =
       example !== null ? `example ${example.id}` : recording !== null ? `recording ${recording.id}` : "";
-    if (isOther && document.activeElement !== this.text) {
-      const shown = state.edited === null ? payloads : payloads.with(state.index, state.edited);
-      this.text.value = shown.map(hex).join("\n");
-    }
     this.kind.value = used.kind;
     this.showSettings(used, payloads.length > 1);
     this.say(state.problem || problemOf(used));
@@ -69,10 +81,24 @@ export class Controls {
     if (what === "recording" && recording !== undefined) this.onChoice(ofRecording(recording));
   }
 
-  private paste(): void {
+  /** Show the digits of messages, unless there are too many, or they are what was written. */
+  private showText({ payloads, index, edited }: State): void {
+    if (payloads === this.taken && edited === null) return;
+    this.taken = null;
+    this.isTyped = false;
+    const shown = edited === null ? payloads : payloads.with(index, edited);
+    const size = shown.reduce((sum, payload) => sum + payload.length, 0);
+    this.text.value = 2 * size > LONGEST ? "" : shown.map(hex).join("\n");
+    this.text.placeholder = 2 * size > LONGEST ? `${size} bytes: too many to be shown here` : "Paste here: 49 00 00 40 …";
+  }
+
+  /** Take text that was written; ``isStep`` if the history of the browser has what was there before. */
+  private take(text: string, isStep: boolean): void {
     if (this.state === null) return;
     try {
-      this.onChoice(ofText(this.text.value, this.state.settings));
+      const state = ofText(text, this.state.settings);
+      this.taken = text.length > LONGEST ? null : state.payloads;
+      this.onChoice(state, isStep);
     } catch (error) {
       if (!(error instanceof ValueError)) throw error;
       this.say(error.message);

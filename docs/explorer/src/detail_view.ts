@@ -12,6 +12,9 @@ import { meaning, parsed, shown, ValueError } from "./values.js";
 /** Changes a field; throws a ValueError or a WireError for a value that it cannot have. */
 export type Change = (node: Node, value: Value) => void;
 
+/** Characters of a value that are shown. */
+const LONGEST = 4000;
+
 export class DetailView {
   constructor(
     private readonly pane: HTMLElement,
@@ -90,8 +93,10 @@ function inputOf(span: Span): [HTMLElement, () => Value] {
     return [input, () => (typeof value === "string" ? input.value : parsed(input.value, described, value))];
   }
   if (described.bits !== undefined) return bitsOf(described, value);
-  const attributes = { id: "value", value: shown(value, described, false), spellcheck: "false", autocomplete: "off" };
-  const input = element("input", attributes);
+  const text = shown(value, described, false);
+  const given: Record<string, string | boolean> =
+    text.length > LONGEST ? { required: true, placeholder: "too long to be shown: write another value" } : { value: text };
+  const input = element("input", { id: "value", spellcheck: "false", autocomplete: "off", ...given });
   return [input, () => parsed(input.value, described, value)];
 }
 
@@ -114,8 +119,9 @@ function facts(node: Node): HTMLElement {
   const { span, described, fault } = node;
   const rows: [string, ...(string | HTMLElement)[]][] = [];
   if (node.kind === "field" && span !== null) {
-    const value = valueOf(node);
-    if (value !== "") rows.push(["Value", element("code", {}, value)]);
+    const value = valueOf(node, LONGEST + 1);
+    const shown = value.length > LONGEST ? `${value.slice(0, LONGEST)}…` : value;
+    if (value !== "") rows.push(["Value", element("code", {}, shown)]);
     const said = meaning(span.value, described);
     if (said !== "") rows.push(["Meaning", sentence(said)]);
   }

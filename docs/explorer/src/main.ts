@@ -12,23 +12,27 @@ import type { Reading, Value } from "./reading.js";
 import { settingsOf, withValues } from "./settings.js";
 import { fragmentOf, ofFragment } from "./state.js";
 import type { State } from "./state.js";
-import { readStream, Tables } from "./stream.js";
-import type { Entry } from "./stream.js";
+import { Stream, Tables } from "./stream.js";
 import { about, StreamView } from "./stream_view.js";
 import { Tree } from "./tree.js";
 import type { Node } from "./tree.js";
 import { TreeView } from "./tree_view.js";
 import { bytes, hex } from "./values.js";
 
+/** Milliseconds of work between which the page answers. */
+const SLICE = 50;
+
 class Page {
   private state: State = ofFragment(location.hash);
   private tree!: Tree;
-  private entries: readonly Entry[] = [];
+  private stream: Stream | null = null;
+  /** The states that the history of the browser leads to: an address has no long messages. */
+  private readonly states = new Map<unknown, State>();
   private matches: Node[] = [];
   private readonly bytesView: BytesView;
   private readonly treeView: TreeView;
   private readonly detail: DetailView;
-  private readonly stream: StreamView;
+  private readonly list: StreamView;
   private readonly controls: Controls;
 
   constructor() {
@@ -36,11 +40,11 @@ class Page {
     this.bytesView = new BytesView(found("bytes"), choices);
     this.treeView = new TreeView(found("tree"), choices);
     this.detail = new DetailView(found("detail"), choices.select, (node, value) => this.change(node, value));
-    this.stream = new StreamView(found("stream"), (index) =>
-      this.go({ ...this.state, index, edited: null, field: "" }),
+    this.list = new StreamView(found("stream"), (index, isStep) =>
+      this.go({ ...this.state, index, edited: null, field: "" }, isStep),
     );
-    this.controls = new Controls((state) => this.go(state));
-    window.addEventListener("popstate", () => this.show(ofFragment(location.hash)));
+    this.controls = new Controls((state, isStep) => this.go(state, isStep));
+    window.addEventListener("popstate", ({ state }) => this.show(this.states.get(state) ?? ofFragment(location.hash)));
     document.addEventListener("keydown", (event) => this.key(event));
     found("undo").addEventListener("click", () => this.go({ ...this.state, edited: null }));
     const search = found<HTMLInputElement>("search");
@@ -50,10 +54,16 @@ class Page {
     });
   }
 
-  /** Show something else, which the history of the browser leads back from. */
-  private go(state: State): void {
-    history.pushState(null, "", fragmentOf(state));
+  /** Show something else, which the history of the browser leads back from, unless it is only a step. */
+  private go(state: State, isStep = false): void {
+    this.record(state, isStep);
     this.show(state);
+  }
+
+  private record(state: State, isStep: boolean): void {
+    const key = isStep && history.state !== null ? history.state : `${performance.timeOrigin} ${this.states.size}`;
+    this.states.set(key, state);
+    history[isStep ? "replaceState" : "pushState"](key, "", fragmentOf(state));
   }
 
   /** Show a state of the page. */
@@ -61,15 +71,27 @@ class Page {
     const isOther = state.payloads !== this.state.payloads || state.settings !== this.state.settings;
     const isChanged = state.edited !== this.state.edited;
     this.state = state;
-    const payloads = state.payloads.with(state.index, this.payload);
-    const isStream = payloads.length > 1;
-    if (isOther || isChanged || this.entries.length === 0) {
-      this.entries = isStream ? readStream(payloads, state.settings) : [];
-      this.stream.show(this.entries);
-    }
+    const isStream = state.payloads.length > 1;
     document.body.classList.toggle("has-stream", isStream);
-    if (isStream) this.stream.select(state.index);
+    if (!isStream) this.stream = null;
+    else if (isOther || isChanged || this.stream === null) {
+      this.stream = new Stream(state.payloads.with(state.index, this.payload), state.settings);
+      this.readStream(this.stream);
+      return;
+    } else this.list.select(state.index);
     this.showMessage();
+  }
+
+  /** Read a stream in slices, between which the page answers. */
+  private readStream(stream: Stream): void {
+    if (stream !== this.stream) return;
+    const isRead = stream.read(SLICE);
+    document.body.classList.toggle("busy", !isRead);
+    this.list.show(isRead ? stream.entries : []);
+    if (isRead) this.list.select(this.state.index);
+    else setTimeout(() => this.readStream(stream));
+    this.showMessage();
+    if (!isRead) found("session").textContent = `Reading: ${stream.entries.length} of ${stream.payloads.length} messages`;
   }
 
   private get payload(): Uint8Array {
@@ -78,7 +100,7 @@ class Page {
 
   private showMessage(): void {
     const { state } = this;
-    const entry = this.entries[state.index];
+    const entry = this.stream?.entries[state.index];
     const reading = read(this.payload, entry?.settings ?? state.settings);
     this.tree = new Tree(reading, this.labels(reading));
     this.controls.show(state, reading.settings);
@@ -95,20 +117,17 @@ class Page {
 
   /** Return the names of tables and columns, from Relation messages before this one. */
   private labels(reading: Reading): Map<string, string> {
+    const { example, index } = this.state;
+    if (this.stream !== null) return this.stream.tables.labels(reading, index);
     const tables = new Tables();
-    const before = this.state.example?.before.map(bytes) ?? [];
-    for (const payload of before) tables.take(pgoutput.parse(payload, pgoutput.layoutOf({ protoVersion: 1 }, 0)));
-    for (const { payload, settings } of this.entries.slice(0, this.state.index)) {
-      const earlier = read(payload, settings);
-      const { message } = earlier.inner?.reading ?? earlier;
-      if (message?.message === "Relation") tables.take(message);
-    }
-    return tables.labels(reading);
+    for (const payload of example?.before.map(bytes) ?? [])
+      tables.take(pgoutput.parse(payload, pgoutput.layoutOf({ protoVersion: 1 }, 0)), index);
+    return tables.labels(reading, index);
   }
 
   private select(node: Node): void {
     this.state = { ...this.state, field: node === this.tree.root ? "" : node.id };
-    history.replaceState(null, "", fragmentOf(this.state));
+    this.record(this.state, true);
     this.mark(node);
   }
 
@@ -126,6 +145,7 @@ class Page {
   private change(node: Node, value: Value): void {
     if (node.span === null) return;
     this.go({ ...this.state, edited: changed(this.tree.reading, node.span, value), field: node.id });
+    this.detail.edit();
   }
 
   private search(words: string, step: number): void {

@@ -24,6 +24,8 @@ export interface State {
 }
 
 const FIRST = "Update";
+/** Bytes that an address can have. */
+const LONGEST = 30_000;
 
 /** Return what an example shows. */
 export function ofExample(example: Example): State {
@@ -82,11 +84,11 @@ export function ofFragment(fragment: string): State {
   };
 }
 
-function given(words: URLSearchParams, settings: Settings): Pick<State, "settings" | "problem"> {
+function given(words: URLSearchParams, settings: Settings): Partial<State> {
   const kind = KINDS.find((each) => each === words.get("kind")) ?? settings.kind;
   const start = kind === settings.kind ? settings : settingsOf(kind, settings.values);
   try {
-    return { settings: withValues(start, Object.fromEntries(words)), problem: "" };
+    return { settings: withValues(start, Object.fromEntries(words)) };
   } catch (error) {
     if (!(error instanceof ValueError)) throw error;
     return { settings: start, problem: `The address: ${error.message}` };
@@ -101,6 +103,8 @@ function source(words: URLSearchParams): State {
     return { ...EMPTY, payloads: digits.split(",").map(orEmpty), settings: DEFAULTS };
   }
   const named = (name: string | null) => examples.find((each) => each.id === name);
+  if (words.has("pasted"))
+    return { ...EMPTY, payloads: [new Uint8Array()], settings: DEFAULTS, problem: "The address has no bytes: there were too many." };
   const example = named(words.get("example")) ?? named(FIRST) ?? examples[0];
   if (example === undefined) throw new Error("the page was built without examples");
   return ofExample(example);
@@ -121,6 +125,7 @@ export function fragmentOf(state: State): string {
     state.example !== null ? ofExample(state.example) : state.recording !== null ? ofRecording(state.recording) : null;
   if (state.example !== null) words.set("example", state.example.id);
   else if (state.recording !== null) words.set("recording", state.recording.id);
+  else if (state.payloads.reduce((sum, payload) => sum + payload.length, 0) > LONGEST) return "#pasted=";
   else words.set("hex", state.payloads.map(hex).join(","));
   if (state.payloads.length > 1) words.set("index", String(state.index + 1));
   const { kind, values } = state.settings;
@@ -130,7 +135,7 @@ export function fragmentOf(state: State): string {
     known = settingsOf(kind, known.values);
   }
   for (const [name, value] of Object.entries(values)) if (value !== known.values[name]) words.set(name, value);
-  if (state.edited !== null) words.set("edited", hex(state.edited));
+  if (state.edited !== null && state.edited.length <= LONGEST) words.set("edited", hex(state.edited));
   if (state.field !== "") words.set("field", state.field);
   return `#${words}`;
 }

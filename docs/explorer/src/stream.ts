@@ -23,28 +23,38 @@ export interface Entry {
 }
 
 interface Table {
+  /** The index of the Relation message. */
+  readonly index: number;
   readonly name: string;
   readonly columns: readonly string[];
 }
 
-/** The tables that Relation messages have described, by OID. */
+/** The tables that Relation messages have described, by OID, in the order of the messages. */
 export class Tables {
-  private readonly known = new Map<number, Table>();
+  private readonly known = new Map<number, Table[]>();
 
-  take(message: pgoutput.PgoutputMessage): void {
+  take(message: pgoutput.PgoutputMessage, index: number): void {
     if (message.message !== "Relation") return;
     const name = `${text(message.namespace) || "pg_catalog"}.${text(message.name)}`;
-    this.known.set(message.relationOid, { name, columns: message.columns.map((column) => text(column.name)) });
+    const table = { index, name, columns: message.columns.map((column) => text(column.name)) };
+    const tables = this.known.get(message.relationOid);
+    if (tables === undefined) this.known.set(message.relationOid, [table]);
+    else tables.push(table);
+  }
+
+  /** Return a table as it was described before a message, or by it. */
+  private get(oid: number, index: number): Table | undefined {
+    return this.known.get(oid)?.findLast((table) => table.index <= index);
   }
 
   /** Return the names of the tables and columns in a message, by path. */
-  labels(reading: Reading): Map<string, string> {
-    const labels = reading.inner === null ? new Map<string, string>() : this.labels(reading.inner.reading);
+  labels(reading: Reading, index: number): Map<string, string> {
+    const labels = reading.inner === null ? new Map<string, string>() : this.labels(reading.inner.reading, index);
     if (reading.settings.kind !== "message" || reading.name === "Relation") return labels;
     let table: Table | undefined;
     for (const { path, value } of reading.spans) {
       if (/\.relation_oids?(\[\d+\])?$/.test(path)) {
-        table = this.known.get(Number(value));
+        table = this.get(Number(value), index);
         if (table !== undefined) labels.set(path, table.name);
       }
       const column = /^.*\.columns\[(\d+)\]/.exec(path);
@@ -54,9 +64,8 @@ export class Tables {
   }
 
   /** Return the name of the table of a change; empty if it has none, or several. */
-  tableOf(message: pgoutput.PgoutputMessage): string {
-    this.take(message);
-    return "relationOid" in message ? (this.known.get(message.relationOid)?.name ?? "") : "";
+  tableOf(message: pgoutput.PgoutputMessage, index: number): string {
+    return "relationOid" in message ? (this.get(message.relationOid, index)?.name ?? "") : "";
   }
 }
 
@@ -64,29 +73,36 @@ function text(value: string | Uint8Array): string {
   return typeof value === "string" ? value : new TextDecoder().decode(value);
 }
 
-/** Read messages one after the other, by the session; messages of a connection have none. */
-export function readStream(payloads: readonly Uint8Array[], settings: Settings): Entry[] {
-  const follower = settings.kind === "connection" ? null : new Follower(settings);
-  return payloads.map((payload) => follower?.take(payload) ?? entryAlone(payload, settings));
-}
-
-function entryAlone(payload: Uint8Array, settings: Settings): Entry {
-  return { payload, settings, name: "", before: [], after: [], table: "", error: "" };
-}
-
-class Follower {
+/** Messages one after the other, read by the session; those of a connection have none. */
+export class Stream {
+  readonly entries: Entry[] = [];
+  readonly tables = new Tables();
   private readonly session: pgoutput.Session | null;
   private readonly refused: string;
-  private readonly tables = new Tables();
   private states: readonly string[];
 
-  constructor(private readonly settings: Settings) {
+  constructor(
+    readonly payloads: readonly Uint8Array[],
+    private readonly settings: Settings,
+  ) {
     // As the session, it does not know whether a transaction is open, until the first message that says so.
     this.states = specifications.message.states.filter((state) => state.sets.length === 0).map((state) => state.name);
-    [this.session, this.refused] = sessionOf(settings);
+    [this.session, this.refused] = settings.kind === "connection" ? [null, ""] : sessionOf(settings);
   }
 
-  take(payload: Uint8Array): Entry {
+  /** Read messages for some milliseconds; return whether all are read. */
+  read(milliseconds: number): boolean {
+    const end = performance.now() + milliseconds;
+    for (let index = this.entries.length; index < this.payloads.length; index++) {
+      if (index % 100 === 0 && performance.now() > end) return false;
+      this.entries.push(this.entry(this.payloads[index] ?? new Uint8Array(), index));
+    }
+    return true;
+  }
+
+  private entry(payload: Uint8Array, index: number): Entry {
+    if (this.settings.kind === "connection")
+      return { payload, settings: this.settings, name: "", before: [], after: [], table: "", error: "" };
     const settings = this.settingsNow();
     const before = this.states;
     let [name, table, error] = ["", "", this.refused];
@@ -96,7 +112,8 @@ class Follower {
       const data = carried === null ? payload : "data" in carried ? carried.data : null;
       if (data !== null && this.session !== null) {
         const message = this.session.parse(data);
-        [name, table] = [message.message, this.tables.tableOf(message)];
+        this.tables.take(message, index);
+        [name, table] = [message.message, this.tables.tableOf(message, index)];
         this.follow(name);
       }
     } catch (caught) {

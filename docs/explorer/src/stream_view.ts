@@ -1,7 +1,8 @@
 /** The pane of a stream: its messages, with the state of each, and what the session says against it. */
 
 import { specifications } from "./data.js";
-import { element, reveal } from "./dom.js";
+import { element } from "./dom.js";
+import { Rows } from "./rows.js";
 import type { Entry } from "./stream.js";
 
 const STATES = specifications.message.states.map(({ name }) => name);
@@ -10,16 +11,17 @@ const IDLE = STATES[0] ?? "";
 
 export class StreamView {
   private entries: readonly Entry[] = [];
-  private rows: HTMLElement[] = [];
+  private readonly rows: Rows;
   private index = 0;
 
   constructor(
-    private readonly pane: HTMLElement,
-    private readonly choose: (index: number) => void,
+    pane: HTMLElement,
+    private readonly choose: (index: number, isStep: boolean) => void,
   ) {
+    this.rows = new Rows(pane, (index) => this.row(index));
     pane.addEventListener("click", (event) => {
       const row = (event.target as HTMLElement).closest<HTMLElement>("[data-index]");
-      if (row !== null) this.choose(Number(row.dataset["index"]));
+      if (row !== null) this.choose(Number(row.dataset["index"]), false);
     });
     pane.addEventListener("keydown", (event) => this.key(event));
   }
@@ -27,11 +29,11 @@ export class StreamView {
   /** Show the messages of a stream. */
   show(entries: readonly Entry[]): void {
     this.entries = entries;
-    this.rows = entries.map((entry, index) => this.row(entry, index));
-    this.pane.replaceChildren(...this.rows);
+    this.rows.show(entries.length);
   }
 
-  private row(entry: Entry, index: number): HTMLElement {
+  private row(index: number): HTMLElement {
+    const entry = this.entries[index] as Entry;
     const state = stateOf(entry);
     const earlier = this.entries[index - 1];
     const isNew = earlier === undefined || stateOf(earlier) !== state || (state !== IDLE && isIdle(entry.before));
@@ -41,7 +43,9 @@ export class StreamView {
         role: "option",
         id: `message-${index}`,
         "data-index": index,
-        "aria-selected": "false",
+        "aria-selected": String(index === this.index),
+        "aria-posinset": index + 1,
+        "aria-setsize": this.entries.length,
         class: `c${STATES.indexOf(state) - 1} ${isNew ? "new-state" : ""} ${entry.error === "" ? "" : "refused"}`,
         title: entry.error === "" ? about(entry) : entry.error,
       },
@@ -56,13 +60,11 @@ export class StreamView {
 
   /** Choose a message. */
   select(index: number): void {
-    this.rows[this.index]?.setAttribute("aria-selected", "false");
+    this.rows.get(this.index)?.setAttribute("aria-selected", "false");
     this.index = index;
-    const row = this.rows[index];
-    if (row === undefined) return;
-    row.setAttribute("aria-selected", "true");
-    this.pane.setAttribute("aria-activedescendant", row.id);
-    reveal(this.pane, row);
+    const row = this.rows.reveal(index);
+    row?.setAttribute("aria-selected", "true");
+    this.rows.pane.setAttribute("aria-activedescendant", row?.id ?? "");
   }
 
   private key(event: KeyboardEvent): void {
@@ -79,7 +81,7 @@ export class StreamView {
     const step = steps[event.key];
     if (step === undefined) return;
     event.preventDefault();
-    this.choose(Math.min(Math.max(step, 0), end));
+    this.choose(Math.min(Math.max(step, 0), end), true);
   }
 }
 

@@ -38,8 +38,8 @@ export class Tree {
   /** All nodes, in the order in which they are shown. */
   readonly nodes: Node[] = [];
   readonly root: Node;
-  /** For each byte the field that it belongs to; undefined after the fault. */
-  readonly byByte: (Node | undefined)[] = [];
+  /** The fields that have bytes, by the first of these; after each field that carries a message those of that message. */
+  readonly fields: readonly Node[];
   readonly fault: Node | null;
   private readonly byId = new Map<string, Node>();
   private colours = 0;
@@ -51,11 +51,21 @@ export class Tree {
     this.root = this.message(reading, 0, null, "");
     this.number(this.root);
     this.fault = this.nodes.find((node) => node.kind === "fault") ?? null;
-    for (const node of this.nodes) {
-      node.label = labels.get(node.path) ?? "";
-      if (node.span === null) continue;
-      for (let at = node.base + node.span.start; at < node.base + node.span.end; at++) this.byByte[at] = node;
+    for (const node of this.nodes) node.label = labels.get(node.path) ?? "";
+    this.fields = this.nodes.filter((node) => node.colour >= 0).sort((one, other) => one.start - other.start);
+  }
+
+  /** Return the field that a byte belongs to; undefined after the fault. */
+  at(byte: number): Node | undefined {
+    let [first, end] = [0, this.fields.length];
+    while (first < end) {
+      const middle = (first + end) >> 1;
+      if ((this.fields[middle]?.start ?? 0) <= byte) first = middle + 1;
+      else end = middle;
     }
+    let node: Node | null = this.fields[first - 1] ?? null;
+    while (node !== null && (node.span === null || byte >= node.base + node.span.end)) node = node.parent;
+    return node ?? undefined;
   }
 
   /** Return a node by its id, or undefined. */
@@ -191,12 +201,12 @@ export function presenceOf({ condition, server, optional }: Described): string {
   return optional === true ? "if its tag comes next" : "";
 }
 
-/** Return the value of a node, as text; empty without one. */
-export function valueOf(node: Node): string {
+/** Return the value of a node, as text; empty without one. Of long text and bytes only the beginning may be wanted. */
+export function valueOf(node: Node, most = Infinity): string {
   if (node.kind === "fault") return "fault";
   if (node.kind === "absent") return "absent";
   if (node.span === null || node.span.described.carries !== undefined) return "";
-  return shown(node.span.value, node.described);
+  return shown(node.span.value, node.described, true, most);
 }
 
 /** Return the meaning of the value of a node, or what is wrong with it. */

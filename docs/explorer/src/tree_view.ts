@@ -1,7 +1,8 @@
 /** The pane of fields: a tree that the keyboard can walk, and a search in it. */
 
 import type { Choices } from "./bytes_view.js";
-import { element, reveal } from "./dom.js";
+import { element } from "./dom.js";
+import { Rows } from "./rows.js";
 import type { Node, Tree } from "./tree.js";
 import { meaningOf, valueOf } from "./tree.js";
 
@@ -12,12 +13,17 @@ export class TreeView {
   private tree: Tree | null = null;
   private selected: Node | null = null;
   private readonly closed = new Set<string>();
-  private readonly rows = new Map<Node, HTMLElement>();
+  /** The nodes that are in no closed group, and the index of each. */
+  private visible: Node[] = [];
+  private indexes = new Map<Node, number>();
+  private matches = new Set<Node>();
+  private readonly rows: Rows;
 
   constructor(
     private readonly pane: HTMLElement,
     private readonly choices: Choices,
   ) {
+    this.rows = new Rows(pane, (index) => this.row(this.visible[index] as Node, index));
     const nodeOf = (event: Event) => {
       const id = (event.target as HTMLElement).closest<HTMLElement>("[data-id]")?.dataset["id"];
       return id === undefined ? undefined : this.tree?.get(id);
@@ -36,25 +42,24 @@ export class TreeView {
   /** Show a tree. */
   show(tree: Tree): void {
     this.tree = tree;
-    this.rows.clear();
-    const rows = tree.nodes.map((node) => this.row(node));
-    this.pane.replaceChildren(...rows);
+    this.matches.clear();
     this.unfold();
+    this.pane.scrollTop = 0;
   }
 
-  private row(node: Node): HTMLElement {
-    const value = valueOf(node);
+  private row(node: Node, index: number): HTMLElement {
+    const value = valueOf(node, LONGEST + 1);
     const short = value.length > LONGEST ? `${value.slice(0, LONGEST)}…` : value;
     const isOpen = node.children.length > 0 && String(!this.closed.has(node.id));
     const row = element(
       "div",
       {
         role: "treeitem",
-        id: `row-${this.rows.size}`,
-        class: `${node.kind} c${node.colour}`,
+        id: `row-${index}`,
+        class: `${node.kind} c${node.colour} ${this.matches.has(node) ? "match" : ""}`,
         "data-id": node.id,
         "aria-level": depthOf(node) + 1,
-        "aria-selected": "false",
+        "aria-selected": String(node === this.selected),
         style: `--depth: ${depthOf(node)}`,
         title: node.described.description,
         "aria-expanded": isOpen,
@@ -66,26 +71,23 @@ export class TreeView {
     if (short !== "") row.append(element("span", { class: "value" }, short));
     const meaning = meaningOf(node) || (node.parent === null ? node.described.description : "");
     if (meaning !== "") row.append(element("span", { class: "meaning" }, meaning));
-    this.rows.set(node, row);
     return row;
   }
 
   /** Select a node; the groups that it is in are opened. */
   select(node: Node): void {
-    if (this.selected !== null) this.rows.get(this.selected)?.setAttribute("aria-selected", "false");
+    if (this.selected !== null) this.element(this.selected)?.setAttribute("aria-selected", "false");
     this.selected = node;
     for (let outer = node.parent; outer !== null; outer = outer.parent) this.toggle(outer, true);
-    const row = this.rows.get(node);
-    if (row === undefined) return;
-    row.setAttribute("aria-selected", "true");
-    this.pane.setAttribute("aria-activedescendant", row.id);
-    reveal(this.pane, row);
+    const row = this.rows.reveal(this.indexes.get(node) ?? -1);
+    row?.setAttribute("aria-selected", "true");
+    this.pane.setAttribute("aria-activedescendant", row?.id ?? "");
   }
 
   /** Mark the node that the pointer is at. */
   hover(node: Node | null): void {
     for (const row of this.pane.querySelectorAll(".hovered")) row.classList.remove("hovered");
-    if (node !== null) this.rows.get(node)?.classList.add("hovered");
+    if (node !== null) this.element(node)?.classList.add("hovered");
   }
 
   /** Mark the nodes that have some words, in names and values, or else in descriptions; return them. */
@@ -95,21 +97,31 @@ export class TreeView {
     const shown = all.filter((node) => textOf(node).includes(wanted));
     const nodes =
       shown.length > 0 ? shown : all.filter((node) => node.described.description.toLowerCase().includes(wanted));
-    for (const [node, row] of this.rows) row.classList.toggle("match", nodes.includes(node));
+    this.matches = new Set(nodes);
+    for (const index of this.rows.made()) {
+      this.rows.get(index)?.classList.toggle("match", this.matches.has(this.visible[index] as Node));
+    }
     return nodes;
+  }
+
+  private element(node: Node): HTMLElement | undefined {
+    return this.rows.get(this.indexes.get(node) ?? -1);
   }
 
   private toggle(node: Node, isOpen: boolean): void {
     if (node.children.length === 0 || this.closed.has(node.id) === !isOpen) return;
     if (isOpen) this.closed.delete(node.id);
     else this.closed.add(node.id);
-    this.rows.get(node)?.setAttribute("aria-expanded", String(isOpen));
     this.unfold();
   }
 
-  /** Hide the rows that are in a closed group. */
+  /** Show the rows that are in no closed group. */
   private unfold(): void {
-    for (const [node, row] of this.rows) row.hidden = this.isHidden(node);
+    const { scrollTop } = this.pane;
+    this.visible = this.tree?.nodes.filter((node) => !this.isHidden(node)) ?? [];
+    this.indexes = new Map(this.visible.map((node, index) => [node, index]));
+    this.rows.show(this.visible.length);
+    this.pane.scrollTop = scrollTop;
   }
 
   private isHidden(node: Node): boolean {
@@ -118,9 +130,9 @@ export class TreeView {
 
   private key(event: KeyboardEvent): void {
     if (this.tree === null || event.altKey || event.ctrlKey || event.metaKey) return;
-    const visible = this.tree.nodes.filter((node) => !this.isHidden(node));
+    const { visible } = this;
     const node = this.selected ?? this.tree.root;
-    const index = visible.indexOf(node);
+    const index = this.indexes.get(node) ?? -1;
     const isOpen = node.children.length > 0 && !this.closed.has(node.id);
     const steps: Record<string, () => Node | null | undefined> = {
       ArrowDown: () => visible[index + 1],

@@ -7,8 +7,8 @@ import type { Value } from "./reading.js";
 /** Text that is no value of a field. */
 export class ValueError extends Error {}
 
-/** Return a value as it is shown: text in quotes, unless it is to be changed. */
-export function shown(value: Value, described: Described, quoted = true): string {
+/** Return a value as it is shown: text in quotes, unless it is to be changed; of long values those characters at most. */
+export function shown(value: Value, described: Described, quoted = true, most = Infinity): string {
   if (typeof value === "bigint" && described.python === "Lsn") return lsnText(value);
   if (typeof value === "bigint" && described.python === "Timestamp") return timestampText(value);
   if (typeof value === "number" || typeof value === "bigint") return Object.is(value, -0) ? "-0" : String(value);
@@ -17,7 +17,7 @@ export function shown(value: Value, described: Described, quoted = true): string
   const text = textOf(data);
   if (text !== null && quoted) return `'${text}'`;
   const isAmbiguous = text !== null && /[\r\n]|^\\x[0-9a-f]*$/i.test(text); // an input has no lines
-  return text === null || isAmbiguous ? `\\x${hex(data)}` : text;
+  return text === null || isAmbiguous ? `\\x${hex(data.subarray(0, most))}` : text;
 }
 
 /** Return the meaning of a value, such as the names of its bits; empty if the specification gives none. */
@@ -76,9 +76,13 @@ function timestamp(text: string): bigint {
   return BigInt(seconds) * 1000n + micros - UNIX_DAYS * 86_400_000_000n;
 }
 
+const PAIRS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
 /** Return bytes as hexadecimal digits. */
 export function hex(data: Uint8Array): string {
-  return Array.from(data, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  let digits = "";
+  for (const byte of data) digits += PAIRS[byte];
+  return digits;
 }
 
 /** Return the bytes of hexadecimal digits; blanks and \x are ignored. Throws a ValueError. */
@@ -87,7 +91,14 @@ export function bytes(digits: string): Uint8Array {
   const wrong = /[^0-9a-f]/i.exec(plain);
   if (wrong !== null) throw new ValueError(`“${wrong[0]}” is no hexadecimal digit.`);
   if (plain.length % 2 !== 0) throw new ValueError("The number of digits is odd: each byte has two.");
-  return Uint8Array.from(plain.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+  const found = new Uint8Array(plain.length / 2);
+  for (let at = 0; at < found.length; at++) found[at] = 16 * digit(plain, 2 * at) + digit(plain, 2 * at + 1);
+  return found;
+}
+
+function digit(digits: string, at: number): number {
+  const code = digits.charCodeAt(at);
+  return (code & 15) + (code > 57 ? 9 : 0); // letters follow the digits, in both cases with the same four bits
 }
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
