@@ -123,7 +123,8 @@ export class BytesView {
     if (node === null || (node.parent === null && node.children.length > 0)) return;
     const [start, end] = rangeOf(node);
     const isOwn = (at: number) =>
-      node.kind === "fault" || (node.span !== null && at >= node.base + node.span.start && at < node.base + node.span.end);
+      node.kind === "fault" ||
+      (node.span !== null && at >= node.base + node.span.start && at < node.base + node.span.end);
     for (const cell of row.querySelectorAll<HTMLElement>("[data-at]")) {
       const at = Number(cell.dataset["at"]);
       if (at >= start && at < end) cell.classList.add(isOwn(at) ? name : `${name}-in`);

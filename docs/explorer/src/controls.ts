@@ -43,7 +43,9 @@ export class Controls {
       this.text.value = "";
       this.take(event.data, false);
     });
-    this.kind.addEventListener("change", () => this.set(settingsOf(this.kind.value as Kind, this.state?.settings.values)));
+    this.kind.addEventListener("change", () =>
+      this.set(settingsOf(this.kind.value as Kind, this.state?.settings.values)),
+    );
   }
 
   private fill(): void {
@@ -89,7 +91,8 @@ export class Controls {
     const shown = edited === null ? payloads : payloads.with(index, edited);
     const size = shown.reduce((sum, payload) => sum + payload.length, 0);
     this.text.value = 2 * size > LONGEST ? "" : shown.map(hex).join("\n");
-    this.text.placeholder = 2 * size > LONGEST ? `${size} bytes: too many to be shown here` : "Paste here: 49 00 00 40 …";
+    this.text.placeholder =
+      2 * size > LONGEST ? `${size} bytes: too many to be shown here` : "Paste here: 49 00 00 40 …";
   }
 
   /** Take text that was written; ``isStep`` if the history of the browser has what was there before. */
@@ -107,10 +110,10 @@ export class Controls {
 
   /** Show the settings; a session knows those that states set. */
   private showSettings({ kind, values }: Settings, isStream: boolean): void {
-    const wanted = specifications[kind].settings;
-    if (this.shown !== wanted) this.settings.replaceChildren(...wanted.map((setting) => this.control(setting)));
-    this.shown = wanted;
-    for (const { name, property } of wanted) {
+    const own = specifications[kind].settings;
+    if (this.shown !== own) this.settings.replaceChildren(...own.map((setting) => this.control(setting)));
+    this.shown = own;
+    for (const { name, property } of own) {
       const control = found<HTMLInputElement | HTMLSelectElement>(`setting-${name}`);
       if (control instanceof HTMLInputElement) control.checked = values[name] === "true";
       else control.value = values[name] ?? "";
@@ -124,7 +127,9 @@ export class Controls {
       element("option", { value: name, title: description }, server === null ? name : `${name} (PostgreSQL ${server})`),
     );
     const attributes = { id: `setting-${name}`, title: description };
-    const control = isSwitch ? element("input", { ...attributes, type: "checkbox" }) : element("select", attributes, ...options);
+    const control = isSwitch
+      ? element("input", { ...attributes, type: "checkbox" })
+      : element("select", attributes, ...options);
     control.addEventListener("change", () => {
       const value = control instanceof HTMLInputElement ? String(control.checked) : control.value;
       const { kind, values } = this.state?.settings ?? settingsOf("message");

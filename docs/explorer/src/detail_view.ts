@@ -95,7 +95,9 @@ function inputOf(span: Span): [HTMLElement, () => Value] {
   if (described.bits !== undefined) return bitsOf(described, value);
   const text = shown(value, described, false);
   const given: Record<string, string | boolean> =
-    text.length > LONGEST ? { required: true, placeholder: "too long to be shown: write another value" } : { value: text };
+    text.length > LONGEST
+      ? { required: true, placeholder: "too long to be shown: write another value" }
+      : { value: text };
   const input = element("input", { id: "value", spellcheck: "false", autocomplete: "off", ...given });
   return [input, () => parsed(input.value, described, value)];
 }

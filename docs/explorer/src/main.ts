@@ -91,7 +91,8 @@ class Page {
     if (isRead) this.list.select(this.state.index);
     else setTimeout(() => this.readStream(stream));
     this.showMessage();
-    if (!isRead) found("session").textContent = `Reading: ${stream.entries.length} of ${stream.payloads.length} messages`;
+    if (!isRead)
+      found("session").textContent = `Reading: ${stream.entries.length} of ${stream.payloads.length} messages`;
   }
 
   private get payload(): Uint8Array {

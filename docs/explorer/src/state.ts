@@ -104,7 +104,12 @@ function source(words: URLSearchParams): State {
   }
   const named = (name: string | null) => examples.find((each) => each.id === name);
   if (words.has("pasted"))
-    return { ...EMPTY, payloads: [new Uint8Array()], settings: DEFAULTS, problem: "The address has no bytes: there were too many." };
+    return {
+      ...EMPTY,
+      payloads: [new Uint8Array()],
+      settings: DEFAULTS,
+      problem: "The address has no bytes: there were too many.",
+    };
   const example = named(words.get("example")) ?? named(FIRST) ?? examples[0];
   if (example === undefined) throw new Error("the page was built without examples");
   return ofExample(example);

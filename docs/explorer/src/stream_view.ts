@@ -99,7 +99,9 @@ function isIdle(states: readonly string[]): boolean {
 export function about({ before, after, settings }: Entry): string {
   if (before.length === 0) return "";
   const [from, to] = [before.join(" or "), after.join(" or ")];
-  const set = specifications.message.settings.filter(({ name, property }) => property !== null && settings.values[name] === "true");
+  const set = specifications.message.settings.filter(
+    ({ name, property }) => property !== null && settings.values[name] === "true",
+  );
   const state = [`State: ${from}`, ...set.map(({ name }) => name)].join(", ");
   return from === to ? state : `${state}; then ${to}`;
 }

@@ -55,7 +55,8 @@ function float(text: string): number | Uint8Array {
   const far = /^([+-]?)inf(inity)?$/.exec(plain);
   if (far !== null) return far[1] === "-" ? -Infinity : Infinity;
   const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(plain) ? Number(plain) : NaN;
-  if (!Number.isFinite(value)) throw new ValueError("Write a number as PostgreSQL's float8 has it: -1.5e3, NaN, Infinity.");
+  if (!Number.isFinite(value))
+    throw new ValueError("Write a number as PostgreSQL's float8 has it: -1.5e3, NaN, Infinity.");
   return value;
 }
 
