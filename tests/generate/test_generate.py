@@ -15,6 +15,7 @@ from pgoutput_construct import SpecError
 from tools.generate import __main__ as command
 from tools.generate.outputs import OUTPUTS, orphans, render
 from tools.generate.own_protocol import own_orphans
+from tools.generate.python import definitions, messages
 from tools.language import load
 from tools.language.names import RESERVED_CLASSES
 
@@ -171,6 +172,16 @@ def test_a_class_of_another_specification_is_refused(tmp_path: Path, name: str, 
     problem = f"a class would be called {name.replace(' ', '')} here and in pgoutput.yaml. Choose another name"
     with pytest.raises(SpecError, match=rf"^{other}:\d+: {problem}"):
         render(tmp_path / "spec")
+
+
+def test_names_that_generated_modules_import_are_reserved() -> None:
+    """Where classes of a specification are, or what is called like them: in the modules of messages and definitions."""
+    kinds = {name for kind in load(ROOT / "spec/pgoutput.yaml").types for name in (kind.notation, kind.construct)}
+    for imports in (messages.IMPORTS, definitions.IMPORTS.format(package="wire", messages="messages")):
+        nodes = [node for node in ast.parse(imports).body if isinstance(node, ast.ImportFrom)]
+        names = {each.name for node in nodes for each in node.names if each.name[0].isupper()}
+        assert len(names) > 5
+        assert names <= RESERVED_CLASSES | kinds
 
 
 @pytest.mark.slow

@@ -321,6 +321,22 @@ BROKEN = {
         "own.yaml:4: messages with a length depend on versions, ",
     ),
     "the name of the union": (PLAIN.replace("Leave", "Job Queue Message"), "own.yaml:9: the class JobQueueMessage"),
+    "an item that hides a name of the package": (
+        CONNECTION.replace("name: lines", "name: lines\n        class: JsonFormat").replace(
+            "{field: String, name: line}", "{field: String, name: line}, {field: Int8, name: colour}"
+        ),
+        "own.yaml:17: the class JsonFormat would hide a name of the generated package",
+    ),
+    "a value that hides a name of the package": (
+        VALUES.replace("python: Packed", "python: JsonFormat"),
+        "own.yaml:23: the class JsonFormat would hide a name of the generated package",
+    ),
+    "a constant that hides a name of the package": (
+        VALUES.replace("python: UNCHANGED", "python: VERSIONS"),
+        "own.yaml:18: the class VERSIONS would hide a name of the generated package",
+    ),
+    "a constant that hides a table": (VALUES.replace("UNCHANGED", "VALUE_TAGS"), "the class VALUE_TAGS would hide"),
+    "a message that hides a construct": (PLAIN.replace("Leave", "Has Bit"), "the class HasBit would hide a name"),
     "a part that nothing uses": (
         PLAIN + "parts: [{name: Room, blocks: [{type: body, fields: [{field: Int8, name: a}]}]}]\n",
         "own.yaml:11: no message has the part Room",

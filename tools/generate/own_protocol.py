@@ -24,6 +24,7 @@ from tools.generate.vectors.vectors_schema import emit_vectors_schema
 from tools.language import Choice, Spec
 from tools.language.errors import SpecError
 from tools.language.own_rules import load_own
+from tools.language.rules import class_names
 
 __all__ = ["check_own_files", "own_orphans", "render_own"]
 
@@ -73,10 +74,10 @@ def _check_package_name(package: str, union: str, spec: Spec) -> None:
         problem = "is a word of Python, Rust or Go, or the name of another package or folder"
     if problem:
         raise SpecError(f"--package {package}: the name {problem}. Choose another one, such as queue_protocol.")
-    for named in spec.named:
-        if named.class_name in _NAMES | {union}:
-            problem = f"the class {named.class_name} would hide a name of the generated package"
-            raise SpecError(f"{spec.file}:{named.line}: {problem}. Choose another name for it, or for the package.")
+    for line, name in class_names(spec):
+        if name in _NAMES | {union}:
+            problem = f"the class {name} would hide a name of the generated package"
+            raise SpecError(f"{spec.file}:{line}: {problem}. Choose another name for it, or for the package.")
 
 
 def own_orphans(root: Path, outputs: Mapping[str, str], package: str) -> list[str]:

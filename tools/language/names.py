@@ -41,7 +41,7 @@ RESERVED_PARAMETERS = (
 ) - _KNOWN
 """Names of other arguments of functions, of generated ones or of those that take a state."""
 
-_TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias"})
+_TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias", "TYPE_CHECKING"})
 _WIRE = frozenset(
     {
         "BY_TAG",
@@ -55,7 +55,7 @@ _WIRE = frozenset(
         "Frame",
         "Lsn",
     }
-    | {"Marker", "PLAIN_COPY", "PgoutputMessage", "REQUIRED", "Reject", "Timestamp", "VALUES"}
+    | {"Marker", "PLAIN_COPY", "PgoutputMessage", "REQUIRED", "Reject", "Timestamp", "VALUES", "VALUE_TAGS"}
 )
 _CONSTRUCTS = frozenset(
     {
@@ -72,6 +72,7 @@ _CONSTRUCTS = frozenset(
         "Letter",
         "OneOf",
     }
+    | {"DEFINITIONS", "HasBit", "ParameterDefaults", "Reserved"}
     | {"Closed", "Length", "Record", "Since", "SizeOf", "Struct", "Switch", "Terminated", "ToEnd", "Valued"}
 )
 _PACKAGE = frozenset(

@@ -21,7 +21,7 @@ from tools.language.row_rules import ROW_RULES
 from tools.language.source import Source
 from tools.language.wire_names import WIRE_NAME_RULES, renamed
 
-__all__ = ["check", "check_together"]
+__all__ = ["check", "check_together", "class_names"]
 
 Raise = Callable[[int, str, str], Exception]
 
@@ -61,7 +61,7 @@ def check_together(specs: Iterable[Spec]) -> None:
             problem = f"nothing depends on the parameter {parameter.name!r}"
             remedy = f"Write when: {parameter.name} at what is present only then, or remove it."
             raise SpecError(f"{spec.file}:{parameter.line}: {problem}. {remedy}")
-        for line, name in _class_names(spec):
+        for line, name in class_names(spec):
             if seen.setdefault(name, spec.file) != spec.file:
                 problem = f"a class would be called {name} here and in {seen[name]}"
                 raise SpecError(f"{spec.file}:{line}: {problem}. Choose another name for one of them.")
@@ -109,7 +109,7 @@ def _distinct_messages(spec: Spec, error: Raise) -> None:
 def _distinct_classes(spec: Spec, error: Raise) -> None:
     seen: set[str] = set()
     types = {name for kind in spec.types for name in (kind.notation, kind.construct)}
-    for line, name in _class_names(spec):
+    for line, name in class_names(spec):
         if name in RESERVED_CLASSES | types:
             problem = f"the class {name} would hide a name that the package or generated code uses"
             raise error(line, problem, "Choose another name.")
@@ -124,7 +124,8 @@ def _distinct_classes(spec: Spec, error: Raise) -> None:
             raise error(named.line, problem, "Choose another name for one of them.")
 
 
-def _class_names(spec: Spec) -> Iterator[tuple[int, str]]:
+def class_names(spec: Spec) -> Iterator[tuple[int, str]]:
+    """Yield the names that classes and constants of values have in Python, each with its line."""
     yield from ((named.line, named.class_name) for named in spec.named)
     for structure in spec.structures():
         for element in structure.elements:
