@@ -16,7 +16,7 @@ from pgoutput_construct import SpecError
 from pgoutput_construct.errors import DecodeError
 from tests.codecs.golden import GoldenVector, misread, settings_of
 from tests.generate.vectors import problem
-from tools.codecs import CODECS, Codec, built, message_line, missing_tools, run_tool
+from tools.codecs import CODECS, Codec, answers, built, message_line, missing_tools, run_tool
 from tools.generate import __main__ as command
 from tools.generate.own_protocol import render_own
 from tools.npm import PRETTIER
@@ -93,7 +93,7 @@ messages:
   - name: Row
     blocks:
       - type: header
-        fields: [{field: Byte1('R'), name: tag}, {field: Int8, name: value_count}]
+        fields: [{field: Int8(0), name: tag}, {field: Int8, name: value_count}]
       - type: repeat_1
         name: cells
         count: value_count
@@ -119,6 +119,13 @@ messages:
                 python: Keyed
                 then: [{field: Byte4, name: key}, {field: String, name: of}]
 """
+_STEPS = [*range(14)]
+DEEP = PLAIN.replace("{field: String, name: text}", "{field: Part0, name: part0}") + "parts:\n"
+DEEP += "".join(
+    f"  - {{name: Part{n}, blocks: [{{type: header, fields: [{{field: Int8, name: a}}, {{field: {inner}}}]}}]}}\n"
+    for n, inner in zip(_STEPS, [*(f"Part{n}, name: part{n}" for n in _STEPS[1:]), "Int16, name: last"], strict=True)
+)
+"""Parts in parts: more than the steps for which Go has room."""
 OTHERS = {"plain": PLAIN, "values": VALUES, "states": STATES, "connection": CONNECTION}
 
 
@@ -236,6 +243,18 @@ def test_other_kinds_in_other_languages(kind: str, language: str, tmp_path: Path
     folder = generate(tmp_path, OTHERS[kind])
     assert not misread(built(codec, tmp_path / "built", folder), asked(folder))
     check_tools(codec, folder, tmp_path / "built")
+
+
+@pytest.mark.slow
+def test_paths_through_many_parts(tmp_path: Path) -> None:
+    """Errors have the whole path, in Go as in Python."""
+    codec = CODECS["go"]
+    if missing := missing_tools(codec):
+        pytest.skip(missing)
+    folder = generate(tmp_path, DEEP)
+    [answer] = answers(built(codec, tmp_path / "built", folder), ["message 53" + "00" * 17])
+    path = ".".join(["Say", *(f"part{number}" for number in _STEPS), "last"])
+    assert answer == {"refuse": "truncated", "offset": 17, "path": path}
 
 
 def check_tools(codec: Codec, folder: Path, target: Path) -> None:

@@ -44,3 +44,22 @@ func TestUnknownKind(t *testing.T) {
 		t.Errorf("%s", printed)
 	}
 }
+
+// TestRefusedOptions sets options to what they cannot be: they remain what they were.
+func TestRefusedOptions(t *testing.T) {
+	given := pgoutput.Options{ProtoVersion: 4, Streaming: pgoutput.StreamingOn}
+	options := given
+	for _, name := range []string{"proto_version", "streaming", "nothing"} {
+		if err := options.Set(name, "often"); err == nil || options != given {
+			t.Errorf("%s: %v, %v", name, err, options)
+		}
+	}
+}
+
+// TestErrorWithoutPath prints an error that is in no field.
+func TestErrorWithoutPath(t *testing.T) {
+	_, err := pgoutput.ParseMessage(nil, (&pgoutput.Options{ProtoVersion: 1}).Layout(0))
+	if err == nil || err.Error() != "at byte 0: there are no bytes" {
+		t.Errorf("%q", err)
+	}
+}

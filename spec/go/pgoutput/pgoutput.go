@@ -46,17 +46,14 @@ type Options struct {
 
 // Set sets an option by its name. A name that determines no layout, or a value that the option does
 // not have, is an error; whether a server accepts them together, Check says.
-func (o *Options) Set(name, value string) (err error) {
+func (o *Options) Set(name, value string) error {
 	switch name {
 	case "proto_version":
-		o.ProtoVersion, err = wire.OptionNumber(name, value)
+		return wire.SetNumber(&o.ProtoVersion, name, value)
 	case "streaming":
-		o.Streaming = Streaming(value)
-		err = wire.OptionValue(name, value, "off", "on", "parallel")
-	default:
-		err = wire.UnknownOption(name)
+		return wire.SetValue(&o.Streaming, name, value, "off", "on", "parallel")
 	}
-	return err
+	return wire.UnknownOption(name)
 }
 
 // Check returns an error for options that a server refuses.

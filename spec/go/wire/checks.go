@@ -28,31 +28,35 @@ func Bits[T Integer](r *Reader, name string, value T, mask T) T {
 	return value
 }
 
-// OptionNumber returns the number that the text of an option is.
-func OptionNumber(name, value string) (int, error) {
-	number, err := strconv.Atoi(value)
+// SetNumber sets an option to the number that its text is: digits, for a number of 32 bits.
+func SetNumber(option *int, name, value string) error {
+	number, err := strconv.ParseUint(value, 10, 32)
 	if err != nil {
-		return 0, UnknownOption(name)
+		return UnknownOption(name)
 	}
-	return number, nil
+	*option = int(number)
+	return nil
 }
 
-// OptionFlag returns the boolean that the text of an option is, in the words that PostgreSQL accepts (defGetBoolean).
-func OptionFlag(name, value string) (bool, error) {
+// SetFlag sets an option to the boolean that its text is, in the words that PostgreSQL accepts (defGetBoolean).
+func SetFlag(option *bool, name, value string) error {
 	switch strings.ToLower(value) {
 	case "true", "on", "1":
-		return true, nil
+		*option = true
 	case "false", "off", "0":
-		return false, nil
+		*option = false
+	default:
+		return UnknownOption(name)
 	}
-	return false, UnknownOption(name)
+	return nil
 }
 
-// OptionValue returns an error if the text of an option is none of its values.
-func OptionValue(name, value string, values ...string) error {
+// SetValue sets an option to its text, which must be one of its values.
+func SetValue[T ~string](option *T, name, value string, values ...string) error {
 	if !IsOneOf(value, values...) {
 		return UnknownOption(name)
 	}
+	*option = T(value)
 	return nil
 }
 

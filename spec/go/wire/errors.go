@@ -1,6 +1,9 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Reason is why bytes are refused, or why a message cannot be built.
 type Reason string
@@ -73,10 +76,11 @@ var texts = map[Reason]string{
 
 // Error returns where the error is, and what is wrong.
 func (e *Error) Error() string {
-	if e.Offset < 0 {
-		return fmt.Sprintf("%s: %s", e.Path, texts[e.Reason])
+	pathStep := e.Path
+	if e.Offset >= 0 {
+		pathStep = strings.TrimLeft(fmt.Sprintf("%s at byte %d", e.Path, e.Offset), " ")
 	}
-	return fmt.Sprintf("%s at byte %d: %s", e.Path, e.Offset, texts[e.Reason])
+	return pathStep + ": " + texts[e.Reason]
 }
 
 // RefusedOption returns the error for an option that this protocol version does not have.
@@ -96,13 +100,14 @@ func NotPermitted(name string) error {
 
 // path collects the steps to a field; it is printed for errors only.
 type path struct {
-	steps [mostSteps]pathStep
+	steps [fewSteps]pathStep
+	more  []pathStep
 	depth int
 	err   *Error
 }
 
-// mostSteps is how many steps of a path are known; no specification nests so deep.
-const mostSteps = 12
+// fewSteps is how many steps of a path have room without an allocation; more holds the others.
+const fewSteps = 12
 
 type pathStep struct {
 	name  string
@@ -111,16 +116,20 @@ type pathStep struct {
 
 // Push enters a field.
 func (p *path) Push(name string) {
-	if p.depth < mostSteps {
+	if p.depth < fewSteps {
 		p.steps[p.depth] = pathStep{name, -1}
+	} else {
+		p.more = append(p.more[:p.depth-fewSteps], pathStep{name, -1})
 	}
 	p.depth++
 }
 
 // Index enters an item of the list that was entered last; -1 is the list itself.
 func (p *path) Index(index int) {
-	if p.depth <= mostSteps {
+	if p.depth <= fewSteps {
 		p.steps[p.depth-1].index = index
+	} else {
+		p.more[p.depth-1-fewSteps].index = index
 	}
 }
 
@@ -139,8 +148,9 @@ func (p *path) fail(reason Reason, name string, offset int) {
 	if p.err != nil {
 		return
 	}
-	text := ""
-	for _, step := range append(append([]pathStep{}, p.steps[:min(p.depth, mostSteps)]...), pathStep{name, -1}) {
+	text, few := "", min(p.depth, fewSteps)
+	steps := append(append([]pathStep{}, p.steps[:few]...), p.more[:p.depth-few]...)
+	for _, step := range append(steps, pathStep{name, -1}) {
 		if step.name != "" {
 			if text != "" {
 				text += "."

@@ -20,12 +20,12 @@ func NewReader(data []byte) *Reader {
 	return &Reader{data: data}
 }
 
-// First returns the first byte, 0 if no bytes remain.
-func (r *Reader) First() byte {
+// First returns the first byte, -1 if there is none.
+func (r *Reader) First() int {
 	if len(r.data) == 0 {
-		return 0
+		return -1
 	}
-	return r.data[0]
+	return int(r.data[0])
 }
 
 // Begin begins a message.

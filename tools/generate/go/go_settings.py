@@ -64,21 +64,18 @@ class GoSettings:
             "Set sets an option by its name. A name that determines no layout, or a value that "
             "the option does not have, is an error; whether a server accepts them together, Check says."
         )
-        with write.definition("func (o *Options) Set(name, value string) (err error) {"):
+        with write.definition("func (o *Options) Set(name, value string) error {"):
             with write.block("switch name {"):
                 write.case('case "proto_version"')
-                write("o.ProtoVersion, err = wire.OptionNumber(name, value)")
+                write("return wire.SetNumber(&o.ProtoVersion, name, value)")
                 for option in self.options:
                     write.case(f'case "{option.name}"')
                     if option.values:
                         names = ", ".join(f'"{each.name}"' for each in option.values)
-                        own = f"{_given(option)} = {pascal(option.name)}(value)"
-                        write(f"{own}", f"err = wire.OptionValue(name, value, {names})")
+                        write(f"return wire.SetValue(&{_given(option)}, name, value, {names})")
                     else:
-                        write(f"{_given(option)}, err = wire.OptionFlag(name, value)")
-                write.case("default")
-                write("err = wire.UnknownOption(name)")
-            write("return err")
+                        write(f"return wire.SetFlag(&{_given(option)}, name, value)")
+            write("return wire.UnknownOption(name)")
 
     def _check(self) -> None:
         write = self.write
