@@ -76,11 +76,11 @@ var texts = map[Reason]string{
 
 // Error returns where the error is, and what is wrong.
 func (e *Error) Error() string {
-	pathStep := e.Path
+	at := e.Path
 	if e.Offset >= 0 {
-		pathStep = strings.TrimLeft(fmt.Sprintf("%s at byte %d", e.Path, e.Offset), " ")
+		at = strings.TrimLeft(fmt.Sprintf("%s at byte %d", e.Path, e.Offset), " ")
 	}
-	return pathStep + ": " + texts[e.Reason]
+	return at + ": " + texts[e.Reason]
 }
 
 // RefusedOption returns the error for an option that this protocol version does not have.
