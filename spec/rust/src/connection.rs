@@ -839,7 +839,7 @@ impl<'a> NegotiateProtocolVersion<'a> {
         r.length::<u32>("length")?;
         let newest_version = r.number::<u32>("newest_version")?;
         let option_count = r.number::<u32>("option_count")?;
-        let options = r.items("options", option_count as usize, |r| r.text(""))?;
+        let options = r.items("options", option_count, |r| r.text(""))?;
         Ok(Self {
             newest_version,
             options,
@@ -1167,7 +1167,7 @@ impl<'a> RowDescription<'a> {
         r.constant("tag", b"T")?;
         r.length::<u32>("length")?;
         let column_count = r.number::<u16>("column_count")?;
-        let columns = r.items("columns", column_count as usize, ResultColumn::read)?;
+        let columns = r.items("columns", column_count, ResultColumn::read)?;
         Ok(Self { columns })
     }
 
@@ -1205,7 +1205,7 @@ impl<'a> DataRow<'a> {
         r.constant("tag", b"D")?;
         r.length::<u32>("length")?;
         let value_count = r.number::<u16>("value_count")?;
-        let row = r.items("row", value_count as usize, read_data_row_row)?;
+        let row = r.items("row", value_count, read_data_row_row)?;
         Ok(Self { row })
     }
 
@@ -1406,7 +1406,7 @@ impl CopyInResponse {
         r.length::<u32>("length")?;
         let format = r.one_of::<u8>("format", &[0, 1])?;
         let column_count = r.number::<u16>("column_count")?;
-        let column_formats = r.items("column_formats", column_count as usize, |r| {
+        let column_formats = r.items("column_formats", column_count, |r| {
             r.one_of::<u16>("", &[0, 1])
         })?;
         Ok(Self {
@@ -1462,7 +1462,7 @@ impl CopyOutResponse {
         r.length::<u32>("length")?;
         let format = r.one_of::<u8>("format", &[0, 1])?;
         let column_count = r.number::<u16>("column_count")?;
-        let column_formats = r.items("column_formats", column_count as usize, |r| {
+        let column_formats = r.items("column_formats", column_count, |r| {
             r.one_of::<u16>("", &[0, 1])
         })?;
         Ok(Self {
@@ -1518,7 +1518,7 @@ impl CopyBothResponse {
         r.length::<u32>("length")?;
         let format = r.one_of::<u8>("format", &[0, 1])?;
         let column_count = r.number::<u16>("column_count")?;
-        let column_formats = r.items("column_formats", column_count as usize, |r| {
+        let column_formats = r.items("column_formats", column_count, |r| {
             r.one_of::<u16>("", &[0, 1])
         })?;
         Ok(Self {
@@ -1693,7 +1693,7 @@ impl<'a> Parse<'a> {
         let statement = r.text("statement")?;
         let text = r.text("text")?;
         let type_count = r.number::<u16>("type_count")?;
-        let types = r.items("types", type_count as usize, |r| r.number::<u32>(""))?;
+        let types = r.items("types", type_count, |r| r.number::<u32>(""))?;
         Ok(Self {
             statement,
             text,
@@ -1749,13 +1749,11 @@ impl<'a> Bind<'a> {
         let portal = r.text("portal")?;
         let statement = r.text("statement")?;
         let format_count = r.number::<u16>("format_count")?;
-        let formats = r.items("formats", format_count as usize, |r| {
-            r.one_of::<u16>("", &[0, 1])
-        })?;
+        let formats = r.items("formats", format_count, |r| r.one_of::<u16>("", &[0, 1]))?;
         let value_count = r.number::<u16>("value_count")?;
-        let parameters = r.items("parameters", value_count as usize, read_bind_parameters)?;
+        let parameters = r.items("parameters", value_count, read_bind_parameters)?;
         let result_count = r.number::<u16>("result_count")?;
-        let result_formats = r.items("result_formats", result_count as usize, |r| {
+        let result_formats = r.items("result_formats", result_count, |r| {
             r.one_of::<u16>("", &[0, 1])
         })?;
         Ok(Self {
@@ -2104,7 +2102,7 @@ impl ParameterDescription {
         r.constant("tag", b"t")?;
         r.length::<u32>("length")?;
         let type_count = r.number::<u16>("type_count")?;
-        let types = r.items("types", type_count as usize, |r| r.number::<u32>(""))?;
+        let types = r.items("types", type_count, |r| r.number::<u32>(""))?;
         Ok(Self { types })
     }
 
@@ -2213,15 +2211,9 @@ impl<'a> FunctionCall<'a> {
         r.length::<u32>("length")?;
         let function_oid = r.number::<u32>("function_oid")?;
         let format_count = r.number::<u16>("format_count")?;
-        let formats = r.items("formats", format_count as usize, |r| {
-            r.one_of::<u16>("", &[0, 1])
-        })?;
+        let formats = r.items("formats", format_count, |r| r.one_of::<u16>("", &[0, 1]))?;
         let argument_count = r.number::<u16>("argument_count")?;
-        let arguments = r.items(
-            "arguments",
-            argument_count as usize,
-            read_function_call_arguments,
-        )?;
+        let arguments = r.items("arguments", argument_count, read_function_call_arguments)?;
         let result_format = r.one_of::<u16>("result_format", &[0, 1])?;
         Ok(Self {
             function_oid,

@@ -256,7 +256,7 @@ impl rt::ToJson<Layout> for TupleDataValue<'_> {
 
 fn read_tuple_data_value_text<'a>(r: &mut rt::Reader<'a>) -> rt::Result<&'a [u8]> {
     let length = r.number::<u32>("length")?;
-    let data = r.bytes("data", length as usize)?;
+    let data = r.bytes("data", length)?;
     Ok(data)
 }
 
@@ -268,7 +268,7 @@ fn write_tuple_data_value_text(value: &[u8], w: &mut rt::Writer) -> rt::Result<(
 
 fn read_tuple_data_value_binary<'a>(r: &mut rt::Reader<'a>) -> rt::Result<&'a [u8]> {
     let length = r.number::<u32>("length")?;
-    let data = r.bytes("data", length as usize)?;
+    let data = r.bytes("data", length)?;
     Ok(data)
 }
 
@@ -283,7 +283,7 @@ pub type TupleData<'a> = Vec<TupleDataValue<'a>>;
 
 fn read_tuple_data<'a>(r: &mut rt::Reader<'a>) -> rt::Result<Vec<TupleDataValue<'a>>> {
     let column_count = r.number::<u16>("column_count")?;
-    let columns = r.items("columns", column_count as usize, TupleDataValue::read)?;
+    let columns = r.items("columns", column_count, TupleDataValue::read)?;
     Ok(columns)
 }
 
@@ -375,7 +375,7 @@ impl<'a> Message<'a> {
         let lsn = r.number::<rt::Lsn>("lsn")?;
         let prefix = r.text("prefix")?;
         let content_length = r.number::<u32>("content_length")?;
-        let content = r.bytes("content", content_length as usize)?;
+        let content = r.bytes("content", content_length)?;
         Ok(Self {
             xid,
             flags,
@@ -596,7 +596,7 @@ impl<'a> Relation<'a> {
         let name = r.text("name")?;
         let replica_identity = r.letter("replica_identity", b"dnfi")?;
         let column_count = r.number::<u16>("column_count")?;
-        let columns = r.items("columns", column_count as usize, RelationColumn::read)?;
+        let columns = r.items("columns", column_count, RelationColumn::read)?;
         Ok(Self {
             xid,
             relation_oid,
@@ -1011,9 +1011,7 @@ impl Truncate {
         };
         let relation_count = r.number::<u32>("relation_count")?;
         let options = r.bits::<u8>("options", 0x3)?;
-        let relation_oids = r.items("relation_oids", relation_count as usize, |r| {
-            r.number::<u32>("")
-        })?;
+        let relation_oids = r.items("relation_oids", relation_count, |r| r.number::<u32>(""))?;
         Ok(Self {
             xid,
             options,

@@ -6,6 +6,12 @@ use crate::errors::{item, Error, Reason, Result};
 use crate::numbers::Number;
 use crate::values::{Letter, Text};
 
+/// Return a length as one of bytes in memory: what is too long for these is longer than any message.
+#[inline]
+fn in_memory(length: impl Into<u64>) -> usize {
+    usize::try_from(length.into()).unwrap_or(usize::MAX)
+}
+
 /// Reads fields one after the other; errors have the path of the field and the offset of its first byte.
 pub struct Reader<'a> {
     data: &'a [u8],
@@ -133,8 +139,8 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    pub fn bytes(&mut self, path: &str, size: usize) -> Result<&'a [u8]> {
-        self.take(path, size)
+    pub fn bytes(&mut self, path: &str, size: impl Into<u64>) -> Result<&'a [u8]> {
+        self.take(path, in_memory(size))
     }
 
     pub fn nullable(&mut self, path: &str, size: i64, absent: i64) -> Result<Option<&'a [u8]>> {
@@ -154,9 +160,10 @@ impl<'a> Reader<'a> {
     pub fn items<T>(
         &mut self,
         path: &str,
-        count: usize,
+        count: impl Into<u64>,
         read: impl Fn(&mut Self) -> Result<T>,
     ) -> Result<Vec<T>> {
+        let count = in_memory(count);
         let mut found = Vec::with_capacity(count.min(self.left()));
         for index in 0..count {
             match read(self) {

@@ -227,7 +227,7 @@ class RustReading:
             return f"r.items_to_end({path}, {read})"
         if repeat.terminated:
             return f"r.items_until_zero({path}, {read})"
-        number = f"{earlier_value(structure, repeat.count)} as usize" if repeat.count else repeat.fixed
+        number = earlier_value(structure, repeat.count) if repeat.count else f"{repeat.fixed}u64"
         return f"r.items({path}, {number}, {read})"
 
     def _call(self, structure: Structure, field: Field) -> str:
@@ -260,7 +260,7 @@ class RustReading:
         path, length = f'"{step(structure, field)}"', earlier_value(structure, field.length)
         if field.absent is not None:
             return f"nullable({path}, i64::from({length}), {field.absent})"
-        return f"bytes({path}, {length} as usize)"
+        return f"bytes({path}, {length})"
 
 
 def _field_value(name: str) -> str:
