@@ -50,6 +50,7 @@ export function setOption(options: Options, name: string, value: string): void {
 /** Throw a WireError for options that a server refuses. */
 export function checkOptions(options: Options): void {
   wire.check([1, 2, 3, 4].includes(options.protoVersion), "proto_version");
+  wire.check(["off", "on", "parallel", undefined].includes(options.streaming), "streaming");
   wire.check(options.streaming !== "on" || options.protoVersion >= 2, "streaming");
   wire.check(options.streaming !== "parallel" || options.protoVersion >= 4, "streaming");
 }

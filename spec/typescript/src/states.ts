@@ -39,8 +39,8 @@ export class StreamState {
   }
 
   private reached(message: number): readonly number[] {
-    const steps = (this.transitions[message] ?? []).filter(([before]) => this.possible.includes(before));
-    const groups = [...new Set(steps.map(([, after]) => this.alike[after] ?? []))];
-    return groups.length === 1 ? (groups[0] ?? []) : groups.flat().sort((one, other) => one - other);
+    // From states that are alike a message leads to states that are alike: the specification is checked for that.
+    const step = (this.transitions[message] ?? []).find(([before]) => this.possible.includes(before));
+    return step === undefined ? [] : (this.alike[step[1]] ?? []);
   }
 }

@@ -116,6 +116,7 @@ class TypeScriptSettings:
         with self.context.declaration("export function checkOptions(options: Options): void {"):
             self.write(f'wire.check({versions}.includes(options.protoVersion), "proto_version");')
             for option in self.spec.layout_options:
+                self.write(f'wire.check({_is_known(option)}, "{option.name}");')
                 for each in option.values or (option,):
                     if each.since and each.since > versions[0]:
                         unused = f'{_given(option)} !== "{each.name}"' if option.values else f"!{_given(option)}"
@@ -178,6 +179,14 @@ def _bit(parameter: Parameter) -> str:
 
 def _given(option: Option) -> str:
     return f"options.{camel(option.name)}"
+
+
+def _is_known(option: Option) -> str:
+    """Return the test whether an option has a value of its type, which a program without types may ignore."""
+    if not option.values:
+        return f'["boolean", "undefined"].includes(typeof {_given(option)})'
+    values = ", ".join(f'"{each.name}"' for each in option.values)
+    return f"[{values}, undefined].includes({_given(option)})"
 
 
 def _is_on(option: Option) -> str:
