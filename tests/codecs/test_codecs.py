@@ -36,6 +36,8 @@ def program(codec: Codec, tmp_path_factory: pytest.TempPathFactory) -> list[str]
     return built(codec, tmp_path_factory.mktemp(codec.name))
 
 
+NO_NUMBERS = ("four", "+4", "-1", "-0", "4294967296", "18446744073709551620", "", "4.0", "4e0", "0x4", "1_0", "\u0664")
+"""What parse_output_parameters() refuses as proto_version, and signs, which strtoul() accepts there."""
 VECTORS = [*golden_vectors(SPEC)]
 
 
@@ -81,9 +83,19 @@ def test_programs_are_built_into_relative_folders(monkeypatch: pytest.MonkeyPatc
 
 def test_options(program: list[str]) -> None:
     """An option or a value that no layout depends on is refused by name."""
-    wrong = {"streaming": "maybe", "proto_version": "four", "publication_names": "p"}
-    found = answers(program, (message_line({name: value}, "") for name, value in wrong.items()))
-    assert [(each["refuse"], each["path"]) for each in found] == [("value", name) for name in wrong]
+    wrong = [("streaming", "maybe"), ("publication_names", "p"), ('"\\\x01\x7f\u20ac', "")]
+    wrong += [("proto_version", number) for number in NO_NUMBERS]
+    found = answers(program, (message_line({name: value}, "") for name, value in wrong))
+    expected = [{"refuse": "value", "path": name, "offset": None} for name, _ in wrong]
+    assert [*found] == expected
+
+
+def test_numbers_of_options(program: list[str]) -> None:
+    """They have 32 bits, as in PostgreSQL; whether a server has such a version is another question."""
+    begin = next(line.rpartition(" ")[2] for line, vector in VECTORS if vector.get("message") == "Begin")
+    given = ("4", "04", "00000000004", "4294967295")
+    found = answers(program, (message_line({"proto_version": number}, begin) for number in given))
+    assert [each.get("message") for each in found] == ["Begin"] * len(given)
 
 
 WRONG_LINES = {
@@ -95,6 +107,7 @@ WRONG_LINES = {
     "connection server 5a": "not a line: connection server 5a",
     "frame 1 2a": "not a line: frame 1 2a",
     "message": "not a line: message",
+    'frame "\\\x01\x7f\u20ac': 'not a number of hexadecimal digits for whole bytes: "\\\x01\x7f\u20ac',
     "": "not a line: ",
 }
 """Lines that a program cannot read, and what it answers."""
@@ -110,6 +123,30 @@ def test_no_std() -> None:
     sources = {path: path.read_text("utf-8") for path in (SPEC / "rust" / "src").iterdir()}
     assert "#![no_std]" in sources[SPEC / "rust" / "src" / "lib.rs"]
     assert [path.name for path, text in sources.items() if re.search(r"\bstd::|extern crate std", text)] == []
+
+
+def test_lengths_of_64_bits_in_rust() -> None:
+    """They are not cut to the 32 bits of smaller targets, for which nothing is compiled here."""
+    generated = [SPEC / "rust" / "src" / f"{name}.rs" for name in ("pgoutput", "replication", "connection")]
+    assert [path.name for path in generated if " as usize" in path.read_text("utf-8")] == []
+
+
+def test_options_without_types(tmp_path: Path) -> None:
+    """In TypeScript a value that is none of the option's is refused, as the types would have it."""
+    codec = CODECS["typescript"]
+    if problem := missing_tools(codec):
+        pytest.skip(problem)
+    built(codec, tmp_path)
+    lines = [
+        'import { pgoutput } from "./dist/index.js";',
+        'for (const streaming of ["off", undefined, "On", null, 1]) {',
+        "  try { new pgoutput.Session({ protoVersion: 4, streaming }); console.log(streaming); }",
+        "  catch (error) { console.log(error.path); }",
+        "}",
+    ]
+    (tmp_path / "sessions.mjs").write_text("\n".join(lines), "utf-8")
+    printed = run_tool(("node", "sessions.mjs"), tmp_path).split()
+    assert printed == ["off", "undefined", *["streaming"] * 3]
 
 
 def test_versions() -> None:

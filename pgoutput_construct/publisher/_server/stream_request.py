@@ -88,9 +88,12 @@ def _choice(name: str, text: str | None, option: Option, major: int) -> Any:
 
 
 def _number(name: str, text: str | None) -> int:
-    if text is None or not text.isascii() or not text.isdigit() or len(text) > 10:
+    if text is None or not text.isascii() or not text.isdigit():
         raise Refusal("22023", f"invalid {name}")
-    return int(text)
+    digits = text.lstrip("0") or "0"
+    if len(digits) > 10 or int(digits) > 0xFFFF_FFFF:
+        raise Refusal("22023", f'{name} "{text:.40}" out of range')
+    return int(digits)
 
 
 def _check_version(version: int, major: int) -> None:

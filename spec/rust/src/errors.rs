@@ -158,9 +158,12 @@ pub fn known_version(version: u32, known: &[u32]) -> Result<()> {
     }
 }
 
-/// Return the number that the text of an option is.
+/// Return the number that the text of an option is: digits, for a number of 32 bits.
 pub fn option_number(name: &str, value: &str) -> Result<u32> {
-    value.parse().map_err(|_| unknown_option(name))
+    match value.parse() {
+        Ok(number) if !value.starts_with('+') => Ok(number),
+        _ => Err(unknown_option(name)),
+    }
 }
 
 /// Return the boolean that the text of an option is, in the words that PostgreSQL accepts (`defGetBoolean`).

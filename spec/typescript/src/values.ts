@@ -50,9 +50,9 @@ const TEXTS: Record<Reason, string> = {
   build: "the message cannot carry this value",
 };
 
-/** Return the number that the text of an option is. */
+/** Return the number that the text of an option is: digits, for a number of 32 bits. */
 export function optionNumber(name: string, value: string): number {
-  if (!/^\d+$/.test(value)) throw unknownOption(name);
+  if (!/^[0-9]+$/.test(value) || Number(value) > 0xffffffff) throw unknownOption(name);
   return Number(value);
 }
 

@@ -38,12 +38,25 @@ fn refused(error: Error) -> String {
     let offset = error
         .offset()
         .map_or("null".into(), |offset| offset.to_string());
-    let path = error.path();
-    format!("{{\"refuse\":\"{reason}\",\"offset\":{offset},\"path\":\"{path}\"}}")
+    let path = quoted(error.path());
+    format!("{{\"refuse\":\"{reason}\",\"offset\":{offset},\"path\":{path}}}")
 }
 
 fn wrong(what: &str, text: &str) -> String {
-    format!("{{\"error\":{:?}}}", format!("not a {what}: {text}"))
+    let problem = quoted(&format!("not a {what}: {text}"));
+    format!("{{\"error\":{problem}}}")
+}
+
+fn quoted(text: &str) -> String {
+    let mut found = String::from("\"");
+    for each in text.chars() {
+        match each {
+            '"' | '\\' => found.extend(['\\', each]),
+            ' '.. => found.push(each),
+            _ => found += &format!("\\u{:04x}", u32::from(each)),
+        }
+    }
+    found + "\""
 }
 
 fn bytes(hex: &str) -> Result<Vec<u8>, String> {

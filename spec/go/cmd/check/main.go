@@ -12,6 +12,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -119,9 +120,18 @@ func found(json []byte, built []byte, err error, data []byte) (string, error) {
 func refused(err error) string {
 	var found *wire.Error
 	if !errors.As(err, &found) {
-		return fmt.Sprintf(`{"error":%q}`, err)
+		return printed(map[string]any{"error": err.Error()})
 	}
-	return fmt.Sprintf(`{"refuse":%q,"offset":%d,"path":%q}`, found.Reason, found.Offset, found.Path)
+	answer := map[string]any{"refuse": found.Reason, "offset": nil, "path": found.Path}
+	if found.Offset >= 0 {
+		answer["offset"] = found.Offset
+	}
+	return printed(answer)
+}
+
+func printed(answer map[string]any) string {
+	text, _ := json.Marshal(answer)
+	return string(text)
 }
 
 func wrong(what, text string) error {
