@@ -3,13 +3,18 @@
 
 use pgoutput_codec::{connection, pgoutput, replication};
 
-const SEEDS: [&[u8]; 6] = [
+const SEEDS: &[&[u8]] = &[
     b"I\0\0\x40\x01N\0\x03t\0\0\0\x015nb\0\0\0\x04\0\0\0\x01",
     b"U\0\0\x40\x01K\0\x01t\0\0\0\x015N\0\x02t\0\0\0\x016u",
     b"R\0\0\x40\x01public\0t\0d\0\x02\x01id\0\0\0\0\x17\xff\xff\xff\xff\0v\0\0\0\0\x19\xff\xff\xff\xff",
     b"A\0\0\x02\xbc\0\0\x02\xbd\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\x20",
     b"p\0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\x20\0\0\0\0\0\0\0\x30\0\0\x02\xbcgid\0",
-    b"E\0\0\0\x1eSERROR\0C42601\0Mno\0Pwhat\0\0",
+    b"I\0\0\x02\xbc\0\0\x40\x01N\0\x02t\0\0\0\x015n",
+    b"w\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\x20\0\0\0\0\0\0\0\x30payload",
+    b"r\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\x20\0\0\0\0\0\0\0\x20\0\0\0\0\0\0\0\x30\x01",
+    b"E\0\0\0\x1dSERROR\0C42601\0Mno\0Pwhat\0\0",
+    b"Q\0\0\0\x0dSELECT 1\0",
+    b"\0\0\0\x11\0\x03\0\0user\0me\0\0",
 ];
 
 fn main() {
@@ -32,7 +37,7 @@ fn main() {
         for _ in 0..next(4) {
             change(&mut data, &mut next);
         }
-        accepted += u64::from(read(&data, next(48)));
+        accepted += u64::from(read(&data, &mut next));
     }
     println!("{count} messages: {accepted} readings, each built again");
 }
@@ -49,15 +54,17 @@ fn change(data: &mut Vec<u8>, next: &mut impl FnMut(usize) -> usize) {
     }
 }
 
-/// Read bytes as a message, a frame and a message of a connection; return as how many they can be read.
-fn read(data: &[u8], setting: usize) -> u8 {
-    let mut options = pgoutput::Options::new(1 + setting as u32 % 4);
+/// Read bytes as a message of some layout, as a frame, and as a message of a connection in some state; return as how
+/// many they can be read.
+fn read(data: &[u8], next: &mut impl FnMut(usize) -> usize) -> u8 {
+    let mut options = pgoutput::Options::new(1 + next(4) as u32);
     options.streaming = [
         pgoutput::Streaming::Off,
         pgoutput::Streaming::On,
         pgoutput::Streaming::Parallel,
-    ][setting % 3];
-    let (layout, mut found) = (options.layout(setting as u64), 0);
+    ][next(3)];
+    let sets = next(1 << pgoutput::STATE_PARAMETERS.len()) as u64;
+    let (layout, mut found) = (options.layout(sets), 0);
     if let Ok(message) = pgoutput::parse(data, &layout) {
         assert_eq!(pgoutput::build(&message, &layout).as_deref(), Ok(data));
         found += 1;
@@ -69,8 +76,9 @@ fn read(data: &[u8], setting: usize) -> u8 {
         );
         found += 1;
     }
-    let (state, _) = connection::State::ALL[setting % connection::State::ALL.len()];
-    if let Ok(message) = connection::parse(data, connection::Sender::Server, state) {
+    let (state, _) = connection::State::ALL[next(connection::State::ALL.len())];
+    let sender = [connection::Sender::Server, connection::Sender::Client][next(2)];
+    if let Ok(message) = connection::parse(data, sender, state) {
         assert_eq!(connection::build(&message).as_deref(), Ok(data));
         found += 1;
     }
