@@ -17,7 +17,7 @@ have a key of the changes, and the keys of the others; when it has many files, i
 A row keeps its ``_commit_lsn`` and ``_seq`` until it changes, and in a history until it ends, by which the rows that
 are gone are found among those before. Rows of a copy are counted in another way than changes
 (``dataset_columns.ROW_KEY``), so a change that commits at the LSN of the snapshot may have the position of a copied
-row: then the table is overwritten.
+row: then the table is overwritten. So is one whose deleted rows stay.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -205,7 +205,7 @@ def _prepared(
     most, uses = most_rows(before, 0), list[FilesUse]()
     has_few = most is None or sink.few_rows is None or most <= sink.few_rows
     has_keys = sink.key_bytes > 0 and table.has_keys and not summary.truncates
-    if not dataset.is_history and can_append(log, step, before.version, summary):
+    if table.kind == "rows" and can_append(log, step, before.version, summary):
         uses.append(FilesUse.APPEND)
     if has_few or has_keys:
         uses.append(FilesUse.OVERWRITE)
@@ -295,10 +295,11 @@ def _write(store: LogStore, write: ArrowWrite) -> dict[str, Any]:
 def _is_overwritten(write: ArrowWrite, before: pa.Table, changes: pa.Table) -> bool:
     """Return whether all rows are written again.
 
-    So they are where a change may have the position of a row before: it is applied again, or the row was copied.
+    So they are where a change may have the position of a row before: it is applied again, or the row was copied. Of
+    rows that were deleted by a TRUNCATE, all have one.
     """
     is_tiny = not write.finds_rows and sum(file.size for file in write.present) <= TINY
-    if is_tiny or write.deletes is None or _file_count(write.present) >= _FILES:
+    if is_tiny or write.deletes is None or write.table.kind == "soft" or _file_count(write.present) >= _FILES:
         return True
     return bool(np.isin(before[POSITION[0]].to_numpy(), changes[POSITION[0]].to_numpy()).any())
 

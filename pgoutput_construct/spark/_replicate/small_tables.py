@@ -4,9 +4,9 @@ A ``SmallTableRule`` says it of a table, and ``SmallTable`` also which changes, 
 ``arrow_writes`` writes them. What is not as simple as that is left to Spark.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from pgoutput_construct.spark._heap import shown_bytes
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE_ALL,
     CHANGED,
+    DELETE,
     INSERT,
     POSITION,
     SHAPE,
@@ -33,6 +34,7 @@ from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, Chang
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
+from pgoutput_construct.spark._replicate.table_history import END
 from pgoutput_construct.spark._replicate.write_ways import SparkNeededError
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import (
@@ -42,6 +44,7 @@ from pgoutput_construct.spark._state.copy_visibility import (
 )
 from pgoutput_construct.spark._state.demands import OnMissing
 from pgoutput_construct.spark._state.row_replay import BOTH, Replay, ReplayResult
+from pgoutput_construct.spark._table_formats.dataset_columns import DELETED_AT, is_soft
 from pgoutput_construct.spark._table_formats.sink import Sink
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
@@ -91,6 +94,11 @@ def history_schema(columns: pa.Schema) -> pa.Schema:
     return pa.schema([*columns, *began, *ended])
 
 
+def soft_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the schema of a table whose deleted rows stay: that of rows, and ``_deleted_at``."""
+    return rows_schema(columns).append(pa.field(DELETED_AT, pa.timestamp("us", "UTC")))
+
+
 def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table:
     """Return the rows of a table after changes (``rows_schema``).
 
@@ -122,20 +130,81 @@ def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRu
         SparkNeededError: As ``advanced_rows``.
     """
     schema = history_schema(rule.columns)
-    counted = counted_changes_arrow(changes, rule.base, with_copy=before is None)
     there = schema.empty_table() if before is None else before.select(schema.names)
     is_open = pc.is_null(there["_ended_by"])
-    stored = move_copy_first_arrow(there.filter(is_open).drop_columns(["_valid_to", "_ended_by"]), rule.base)
-    done, truncates = _replayed(stored.rename_columns({"_valid_from": "_commit_time"}), counted, rule)
+    stored = there.filter(is_open).drop_columns(["_valid_to", "_ended_by"])
+    rows = _intervals(stored.rename_columns({"_valid_from": "_commit_time"}), before is None, changes, rule)
+    return pa.concat_tables([there.filter(pc.invert(is_open)), rows.select(schema.names).cast(schema)])
+
+
+def soft_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table:
+    """Return the rows of a table whose deleted rows stay after changes (``soft_schema``).
+
+    The rules are those of ``soft_deletes``: a deleted row has the position of the change that deleted it.
+
+    Args:
+        before: The rows before, None for none.
+        changes: The changes.
+        rule: The table.
+
+    Raises:
+        SparkNeededError: As ``advanced_rows``; or values of its key may be equal, and differ.
+    """
+    schema = soft_schema(rule.columns)
+    there = schema.empty_table() if before is None else before.select(schema.names)
+    is_present = pc.is_null(there[DELETED_AT])
+    rows = _intervals(there.filter(is_present).drop_columns([DELETED_AT]), before is None, changes, rule)
+    has_ended = rows["_ended_by"].is_valid()
+    present = rows.filter(pc.invert(has_ended)).rename_columns({"_valid_to": DELETED_AT})
+    ended = rows.filter(has_ended if rule.keys else pc.is_in(rows["_ended_by"], pa.array([DELETE, TRUNCATE])))
+    ended = ended.drop_columns([*POSITION]).rename_columns(
+        {"_valid_to": DELETED_AT, **dict(zip(END, POSITION, strict=True))}
+    )
+    deleted = ended.take(pa.array(np.arange(len(ended))[::-1]))  # the last one of each key is first
+    chosen = [
+        each.select(schema.names).cast(schema) for each in (present, deleted, there.filter(pc.invert(is_present)))
+    ]
+    return _first_of_keys(pa.concat_tables(chosen), rule.keys)
+
+
+def _first_of_keys(rows: pa.Table, keys: Sequence[str] | None) -> pa.Table:
+    """Return rows of which each has a key that none before it has; all where there is no key."""
+    if not keys:
+        return rows
+    columns = dict[str, Any]()
+    for number, name in enumerate(keys):
+        if not _is_exact(rows[name].type):
+            raise SparkNeededError(f"its deleted rows stay, and the key has values of the type {rows[name].type}")
+        columns[f"value{number}"] = rows[name]
+        columns[f"text{number}"] = pc.map_lookup(rows["_untyped"], name, "first")
+    indexed = pa.table({**columns, "index": np.arange(len(rows))})
+    first = indexed.group_by([*columns]).aggregate([("index", "min")])["index_min"]
+    return rows.take(first.sort())
+
+
+def _intervals(stored: pa.Table, with_copy: bool, changes: pa.Table, rule: SmallTableRule) -> pa.Table:
+    """Return the stored rows and those that changes made, each with what ended it, if anything: in their order.
+
+    Args:
+        stored: The rows before that exist.
+        with_copy: Whether the rows of the copy are among the changes.
+        changes: The changes.
+        rule: The table.
+
+    Raises:
+        SparkNeededError: As ``advanced_rows``.
+    """
+    counted = counted_changes_arrow(changes, rule.base, with_copy=with_copy)
+    done, truncates = _replayed(move_copy_first_arrow(stored, rule.base), counted, rule)
     chosen = np.flatnonzero(done.events.comes)
     found = _rows(done, chosen, rule)
     is_copied = pc.equal(found["_commit_lsn"], BEFORE_ALL)
     found["_op"] = pc.if_else(is_copied, SNAPSHOT, done.change_column("_op", chosen))
     found["_valid_from"] = done.change_column("_commit_time", chosen)
-    times, emptied = truncates["_commit_time"].combine_chunks(), truncates["_op"].combine_chunks()
-    found |= {"_valid_to": done.ends("_commit_time", chosen, times), "_ended_by": done.ends("_op", chosen, emptied)}
-    rows = restore_copy_lsn_arrow(pa.table(found).select(schema.names).cast(schema), rule.base)
-    return pa.concat_tables([there.filter(pc.invert(is_open)), rows])
+    ends = {"_valid_to": "_commit_time", "_ended_by": "_op", **dict(zip(END, POSITION, strict=True))}
+    for name, of_change in ends.items():
+        found[name] = done.ends(of_change, chosen, truncates[of_change].combine_chunks())
+    return restore_copy_lsn_arrow(pa.table(found), rule.base)
 
 
 def _replayed(stored: pa.Table, counted: pa.Table, rule: SmallTableRule) -> tuple[ReplayResult, pa.Table]:
@@ -197,6 +266,14 @@ def _lacks_key_value(events: pa.Table, name: str) -> bool:
     return bool(pc.any(pc.and_(before.is_valid(), pc.invert(has_value))).as_py())
 
 
+_KINDS: Final = {
+    "rows": (rows_schema, advanced_rows),
+    "history": (history_schema, recorded_rows),
+    "soft": (soft_schema, soft_rows),
+}
+"""What a dataset may have of a table: the schema of its rows, and what changes make of them."""
+
+
 @dataclass(frozen=True)
 class SmallTable:
     """A table of few rows, or its history, with the changes since the rows before."""
@@ -210,8 +287,8 @@ class SmallTable:
     """The columns of its rows that the dataset has, each with its name there."""
     last: ChangePosition = (-1, -1)
     """The position of the last change before: that of rows whose own the dataset does not have."""
-    is_history: bool = False
-    """Whether it is the history of a table."""
+    kind: Literal["rows", "history", "soft"] = "rows"
+    """The present rows of the table, its history, or also its deleted rows."""
 
     @classmethod
     def from_step(
@@ -237,16 +314,17 @@ class SmallTable:
         unsent = tuple(name for name in table.current if name in summary.unsent)
         keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
         rule = SmallTableRule(table.current_columns, keys, unsent, table.base, table.relation_oid in lacking)
-        is_history = step.dataset.is_history
+        kind: Literal["rows", "history", "soft"] = "soft" if is_soft(step.dataset) else "rows"
+        kind = "history" if step.dataset.is_history else kind
         last = (-1, -1) if step.continued is None else step.continued.version.last
-        schema = (history_schema if is_history else rows_schema)(rule.columns)
+        schema = _KINDS[kind][0](rule.columns)
         named = tuple((name, naming.reader_name(name)) for name in schema.names if naming.holds(name))
-        return cls(rule, files, changes_schema(table.columns), named, last, is_history)
+        return cls(rule, files, changes_schema(table.columns), named, last, kind)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of its rows."""
-        return (history_schema if self.is_history else rows_schema)(self.rule.columns)
+        return _KINDS[self.kind][0](self.rule.columns)
 
     @property
     def stored_schema(self) -> pa.Schema:
@@ -264,13 +342,18 @@ class SmallTable:
             SparkNeededError: As ``advanced_rows``.
             PgoutputError, pa.ArrowException: A row cannot be read or made; Spark's own error says more.
         """
-        return (recorded_rows if self.is_history else advanced_rows)(before, changes, self.rule)
+        return _KINDS[self.kind][1](before, changes, self.rule)
 
     @property
     def has_keys(self) -> bool:
         """Whether changes name the keys of their rows, by which rows can be found (``keys_of``), and told apart."""
         has_positions = {*POSITION} <= {name for name, _ in self.named}
-        return has_positions and any(_is_exact(self.rule.columns.field(name).type) for name in self.rule.keys or ())
+        is_one = self.kind != "soft"  # a deleted row may have the key of a row, and a TRUNCATE gives many one position
+        return (
+            is_one
+            and has_positions
+            and any(_is_exact(self.rule.columns.field(name).type) for name in self.rule.keys or ())
+        )
 
     def keys_of(self, changes: pa.Table) -> dict[str, pa.Array]:
         """Return the values that the key has in changes, before and after them, by the columns of the dataset.

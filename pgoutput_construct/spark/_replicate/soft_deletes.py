@@ -25,7 +25,6 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.lake._directories import STAGED
 from pgoutput_construct.lake._notes import Dataset
-from pgoutput_construct.spark._deferred_session import NEEDED_BY
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import (
     INSERT,
@@ -39,7 +38,7 @@ from pgoutput_construct.spark._log_view.change_columns import (
 )
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
 from pgoutput_construct.spark._replicate.table_history import END, intervals_after
-from pgoutput_construct.spark._replicate.table_write import TableWrite, WrittenTable
+from pgoutput_construct.spark._replicate.table_write import TableWrite
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
 from pgoutput_construct.spark._state.demands import NO_DEMAND, demand_of
 from pgoutput_construct.spark._state.equality import exact_key
@@ -61,11 +60,6 @@ _FOLDER: Final = ".soft"
 
 class SoftWrite(TableWrite):
     """A table whose deleted rows stay, and the changes that come into it."""
-
-    def run(self) -> WrittenTable:
-        """Bring the changes into the dataset, in the first way that can be."""
-        NEEDED_BY.set(f"{self.step.table} (its deleted rows stay)")
-        return super().run()
 
     @property
     def is_keyed(self) -> bool:

@@ -151,13 +151,18 @@ def arrow_obstacle(log: OpenLog, step: TableStep, summary: ChangeSummary) -> str
     found = {
         "it is continued with another copy": step.dataset.is_history and is_written and step.before is not None,
         f"{summary.changes:,} changes, more than {ARROW_CHANGES:,}": summary.changes > ARROW_CHANGES,
-        "its deleted rows stay": is_soft(step.dataset),
+        "its deleted rows stay, and it is written from scratch": _retains_deleted(step),
         "a column has the name of a metadata column": is_marked,
         "the log no longer has all of it": is_written and not log.is_retained(table),
     }
     if reason := next((reason for reason, is_so in found.items() if is_so), "") or _difference(step):
         return reason
     return "" if _has_one_identity(step, table) else "it has no key or replica identity that all changes have"
+
+
+def _retains_deleted(step: TableStep) -> bool:
+    """Return whether deleted rows of the dataset before stay in one that is written from scratch."""
+    return step.continued is None and step.before is not None and is_soft(step.before) and is_soft(step.dataset)
 
 
 def _has_one_identity(step: TableStep, table: Table) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.postgres.checksums import SourceServer
-from pgoutput_construct.spark._replicate import read_current, replicate
+from pgoutput_construct.spark._replicate import read_current, replicate, write_ways
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from tests.postgres.shop import Shop
 from tests.spark.differences import stored_rows
@@ -107,10 +107,18 @@ def into(request: pytest.FixtureRequest, lake: Any) -> str:
     return str(request.param)
 
 
+@pytest.fixture(params=["arrow", "spark"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What writes the tables: Spark does where too much has changed."""
+    if request.param == "spark":
+        monkeypatch.setattr(write_ways, "ARROW_CHANGES", -1)
+    return str(request.param)
+
+
 @pytest.fixture
-def shop(server18: EmbeddedServer, tmp_path: Path, into: str) -> Iterator[Shop]:
+def shop(server18: EmbeddedServer, tmp_path: Path, into: str, way: str) -> Iterator[Shop]:
     """Tables whose deleted rows triggers record."""
-    with Shop.create(server18, f"soft_{into}", tmp_path / "log") as shop:
+    with Shop.create(server18, f"soft_{into}_{way}", tmp_path / "log") as shop:
         shop.execute(
             RECORDED,
             "CREATE TABLE keyed (id int PRIMARY KEY, note text, big text)",

@@ -5,6 +5,7 @@ from typing import Any, NoReturn, cast
 
 import pytest
 
+import pgoutput_construct as pgo
 from pgoutput_construct import lake
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._deferred_session import NEEDED_BY, DeferredSession
@@ -61,7 +62,6 @@ def test_limits(log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name:
     ("into", "options", "reason"),
     [
         ("parquet", {"write_mode": "merge-on-read"}, "--write-mode is given"),
-        ("parquet", {"soft_delete": True}, "its deleted rows stay"),
         ("delta", {"table_properties": {"delta.appendOnly": "false"}}, "partitions, properties or further features"),
     ],
 )
@@ -69,6 +69,37 @@ def test_options(log: Log, tmp_path: Path, into: str, options: dict[str, Any], r
     """So is what was requested of it."""
     with pytest.raises(ChangeLogError, match=rf"public\.t \(.*{reason}.*\) needs Spark"):
         _replicate(log, tmp_path / "wh", into, **options)
+
+
+@pytest.mark.parametrize("into", ["parquet", "delta"])
+def test_deleted_rows_that_stay(log: Log, tmp_path: Path, into: str) -> None:
+    """They need no Spark: of each key the last one, unless it has come again; only where all of them are written."""
+    emptied = pgo.build(pgo.Truncate(None, 0, (1,)))
+    changes = {
+        (): {("1", "a", False), ("2", "b", False)},
+        (
+            update("K", (b"1", None), b"3", b"moved"),
+            delete("K", b"2", None),
+            insert(b"4", b"d"),
+            delete("K", b"4", None),
+            insert(b"4", b"again"),
+        ): {("1", "a", True), ("2", "b", True), ("3", "moved", False), ("4", "again", False)},
+        (insert(b"2", b"again"), emptied, insert(b"4", b"after")): {
+            ("1", "a", True),
+            ("2", "again", True),
+            ("3", "moved", True),
+            ("4", "after", False),
+        },
+    }
+    for number, (done, expected) in enumerate(changes.items()):
+        if done:
+            log.transaction(92 + number, *done)
+        _replicate(log, tmp_path / "wh", into, soft_delete=True)
+        found = lake.read(tmp_path / "wh", "public.t").to_pylist()
+        rows = [(row["id"], row["code"], row["_deleted_at"] is not None) for row in found]
+        assert len(rows) == len(expected) and {*rows} == expected
+    with pytest.raises(ChangeLogError, match=r"its deleted rows stay, and it is written from scratch"):
+        _replicate(log, tmp_path / "wh", into, resync=["public.t"])
 
 
 def test_rows_that_do_not_exist(log: Log, tmp_path: Path) -> None:
