@@ -1,6 +1,6 @@
 /** The pane of bytes: rows of hexadecimal digits and characters, coloured by field. */
 
-import { element } from "./dom.js";
+import { colourOf, element } from "./dom.js";
 import { Rows } from "./rows.js";
 import type { Node, Tree } from "./tree.js";
 
@@ -69,7 +69,7 @@ export class BytesView {
     const end = Math.min(start + this.width, data.length);
     for (let at = start; at < end; at++) {
       const byte = data[at] ?? 0;
-      const attributes = { class: this.classOf(tree, at), "data-at": at };
+      const attributes = { class: this.classOf(tree, at), "data-at": at, style: colourOf(tree.at(at)?.colour ?? -1) };
       digits.append(element("span", attributes, byte.toString(16).padStart(2, "0")));
       letters.append(element("span", attributes, byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : "·"));
     }
@@ -84,7 +84,7 @@ export class BytesView {
 
   private classOf(tree: Tree, at: number): string {
     const node = tree.at(at);
-    const names = node === undefined ? ["unread"] : [`c${node.colour}`];
+    const names = node === undefined ? ["unread"] : [];
     if (node !== undefined && node !== tree.at(at - 1)) names.push("first");
     if (tree.fault !== null && faultAt(tree.fault) === at) names.push("at-fault");
     if (at >= this.difference[0] && at < this.difference[1]) names.push("changed");

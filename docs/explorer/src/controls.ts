@@ -17,7 +17,7 @@ const GROUPS = {
 };
 
 /** Characters of digits that are shown. */
-const LONGEST = 60_000;
+const LONGEST = 200_000;
 
 export class Controls {
   private state: State | null = null;

@@ -16,6 +16,14 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** The colours of the style sheet, --c0 and so on. */
+const COLOURS = 7;
+
+/** Return the style with a colour, of which there are few; empty for a negative number. */
+export function colourOf(number: number): string {
+  return number < 0 ? "" : `--colour: var(--c${number % COLOURS})`;
+}
+
 /** Return the element of the page with an id. */
 export function found<T extends HTMLElement = HTMLElement>(id: string): T {
   const element = document.getElementById(id);

@@ -1,7 +1,7 @@
 /** The pane of a stream: its messages, with the state of each, and what the session says against it. */
 
 import { specifications } from "./data.js";
-import { element } from "./dom.js";
+import { colourOf, element } from "./dom.js";
 import { Rows } from "./rows.js";
 import type { Entry } from "./stream.js";
 
@@ -46,7 +46,8 @@ export class StreamView {
         "aria-selected": String(index === this.index),
         "aria-posinset": index + 1,
         "aria-setsize": this.entries.length,
-        class: `c${STATES.indexOf(state) - 1} ${isNew ? "new-state" : ""} ${entry.error === "" ? "" : "refused"}`,
+        style: colourOf(STATES.indexOf(state) - 1),
+        class: `${isNew ? "new-state" : ""} ${entry.error === "" ? "" : "refused"}`,
         title: entry.error === "" ? about(entry) : entry.error,
       },
       element("span", { class: "number" }, String(index + 1)),

@@ -31,8 +31,6 @@ export interface Node {
   label: string;
 }
 
-const COLOURS = 7;
-
 /** The tree of a message. */
 export class Tree {
   /** All nodes, in the order in which they are shown. */
@@ -79,7 +77,7 @@ export class Tree {
     for (const span of reading.spans) {
       const group = this.group(root, span.path, span.key, prefix);
       const node = this.add(reading, base, group, prefix, span.path, "field", span.key, span);
-      node.colour = span.end > span.start ? this.colours++ % COLOURS : -1;
+      node.colour = span.end > span.start ? this.colours++ : -1;
       const inner = reading.inner;
       if (inner?.span === span) this.message(inner.reading, base + span.start, node, `${prefix}${span.path}/`);
     }

@@ -1,7 +1,7 @@
 /** The pane of fields: a tree that the keyboard can walk, and a search in it. */
 
 import type { Choices } from "./bytes_view.js";
-import { element } from "./dom.js";
+import { colourOf, element } from "./dom.js";
 import { Rows } from "./rows.js";
 import type { Node, Tree } from "./tree.js";
 import { meaningOf, valueOf } from "./tree.js";
@@ -56,11 +56,11 @@ export class TreeView {
       {
         role: "treeitem",
         id: `row-${index}`,
-        class: `${node.kind} c${node.colour} ${this.matches.has(node) ? "match" : ""}`,
+        class: `${node.kind} ${this.matches.has(node) ? "match" : ""}`,
         "data-id": node.id,
         "aria-level": depthOf(node) + 1,
         "aria-selected": String(node === this.selected),
-        style: `--depth: ${depthOf(node)}`,
+        style: `--depth: ${depthOf(node)}; ${colourOf(node.colour)}`,
         title: node.described.description,
         "aria-expanded": isOpen,
       },
