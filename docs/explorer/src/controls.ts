@@ -24,7 +24,6 @@ export class Controls {
   private shown: readonly Setting[] = [];
   /** The messages of the text that was written. */
   private taken: State["payloads"] | null = null;
-  private isTyped = false;
   /** What is wrong with this text, of which nothing is shown then; empty if nothing. */
   private wrong = "";
   private readonly source = found<HTMLSelectElement>("source");
@@ -36,8 +35,7 @@ export class Controls {
     this.fill();
     this.source.addEventListener("change", () => this.choose(this.source.value));
     this.text.addEventListener("input", (event) => {
-      this.take(this.text.value, this.isTyped && (event as InputEvent).inputType !== "insertFromPaste");
-      this.isTyped = true;
+      this.take(this.text.value, this.taken !== null && (event as InputEvent).inputType !== "insertFromPaste");
     });
     this.text.addEventListener("beforeinput", (event) => {
       if (event.data === null || event.data.length <= LONGEST) return;
@@ -89,7 +87,6 @@ export class Controls {
   private showText({ payloads, index, edited }: State): void {
     if (payloads === this.taken && edited === null) return;
     this.taken = null;
-    this.isTyped = false;
     this.wrong = "";
     const shown = edited === null ? payloads : payloads.with(index, edited);
     const size = shown.reduce((sum, payload) => sum + payload.length, 0);
