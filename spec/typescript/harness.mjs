@@ -1,7 +1,7 @@
 // Parses a file of payloads, each after its length, again and again: node harness.mjs FILE VERSION [STREAMING].
 //
 // It prints "ready COUNT", then answers each line "pass" with nanoseconds, the number of messages, and a number that
-// depends on them; and "tally" with JSON of what they hold.
+// depends on them; "allocated" with "-" and the bytes allocated in a pass; and "tally" with JSON of what they hold.
 
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -29,6 +29,22 @@ function pass() {
   return `${process.hrtime.bigint() - began} ${count} ${sum}`;
 }
 
+// The heap grows by what is allocated until a collection, which some of these groups of messages meet: the median does
+// not. Objects are not counted.
+function allocated() {
+  const session = new pgoutput.Session(options);
+  const size = Math.min(100, payloads.length);
+  const grown = [];
+  for (let at = 0; at + size <= payloads.length; at += size) {
+    const group = payloads.slice(at, at + size);
+    const before = process.memoryUsage().heapUsed;
+    for (const payload of group) session.parse(payload);
+    grown.push((process.memoryUsage().heapUsed - before) / size);
+  }
+  grown.sort((one, other) => one - other);
+  return `- ${Math.round(grown[grown.length >> 1] * payloads.length)}`;
+}
+
 function tally() {
   const session = new pgoutput.Session(options);
   const found = { messages: payloads.length, kinds: {}, values: 0, bytes: 0 };
@@ -46,7 +62,7 @@ function tally() {
 
 const payloads = read(process.argv[2]);
 const options = { protoVersion: Number(process.argv[3]), streaming: process.argv[4] ?? "off" };
-const answers = { pass, tally };
+const answers = { pass, allocated, tally };
 console.log(`ready ${payloads.length}`);
 for await (const line of createInterface({ input: process.stdin })) {
   if (line in answers) console.log(answers[line]());

@@ -97,6 +97,7 @@ def test_the_peers_agree_with_the_codec(recorded: dict[str, Batch], harness: Har
     with running:
         assert running.run() > 0
         found = running.tally()
+        assert running.allocated().bytes >= 0
     assert found == {key: expected[key] for key in found}
     assert found.keys() >= {"messages", "kinds"}
 

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from tools.benchmark import harness
-from tools.benchmark.harness import CODECS, HARNESSES, built, lacking, prepare
+from tools.benchmark.batch import Batch
+from tools.benchmark.cases import HEADLINE
+from tools.benchmark.harness import CODECS, HARNESSES, Allocated, Running, built, lacking, prepare
+from tools.benchmark.report import Report
 
 
 def test_a_missing_tool_is_named(tmp_path: Path) -> None:
@@ -48,6 +51,35 @@ def test_names_of_files_decide_and_what_tools_build_does_not(tmp_path: Path) -> 
     assert sorted(path.name for path in folder.iterdir()) == [".built", "main.go"]
     (own.sources / "main.go").rename(own.sources / "other.go")
     assert own.stamp != before
+
+
+_PROGRAM = """\
+#!/bin/sh
+echo ready 4
+while read -r line; do
+    case $line in pass) echo 9 4 0 ;; allocated) echo "${0##*/} 600" ;; esac
+done
+"""
+
+
+@pytest.mark.parametrize(("name", "allocations"), [("-", None), ("2", 0.5)])
+def test_allocations_are_those_for_a_message(name: str, allocations: float | None, tmp_path: Path) -> None:
+    """They and their bytes are averages; a language may not count them. The report has both."""
+    (tmp_path / name).write_text(_PROGRAM, "ascii")
+    (tmp_path / name).chmod(0o755)
+    path = tmp_path / "four.payloads"
+    Batch(HEADLINE, [b"B"] * 4).save(path)
+    with Running(replace(HARNESSES[0], run=(f"./{name}",)), tmp_path, Batch.load(HEADLINE, path)) as running:
+        found = running.allocated()
+    assert found == Allocated(HARNESSES[0].name, allocations, 150)
+    report = Report({"cpu": "", "cpus": 1, "system": "", "python": "", "load": 0, "libraries": {}}, "")
+    report.allocated.append((HEADLINE.name, found))
+    shown = "-" if allocations is None else "0.5"
+    line = next(line for line in report.text().splitlines() if HARNESSES[0].name in line and "150" in line)
+    assert line.split() == [HEADLINE.name, HARNESSES[0].name, shown, "150"]
+    assert report.json()["allocated"] == [
+        {"case": HEADLINE.name, "engine": HARNESSES[0].name, "allocations": allocations, "bytes": 150}
+    ]
 
 
 def test_a_codec_is_built_with_its_harness(tmp_path: Path) -> None:

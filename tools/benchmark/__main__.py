@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ from tools.benchmark.captures import captures
 from tools.benchmark.cases import CASES, HEADLINE
 from tools.benchmark.engines import GROUPS, choose, engines
 from tools.benchmark.errors import BenchmarkError, Unavailable
+from tools.benchmark.harness import CODECS, HARNESSES, allocated
 from tools.benchmark.measure import measure, pin
 from tools.benchmark.memory import measure_memory
 from tools.benchmark.progress import Progress
@@ -172,6 +173,7 @@ def _run(options: argparse.Namespace, report: Report, progress: Progress) -> Non
     for batch in batches if requested else ():
         report.batches.append(batch)
         measure(batch, requested, options.repeat, report.results, progress)
+        _run_allocations(report, batch, {engine.name for engine in requested})
     headline = next((batch for batch in batches if batch.case == HEADLINE), None)
     if headline and not options.no_memory:
         _run_memory(report, headline, progress)
@@ -179,6 +181,12 @@ def _run(options: argparse.Namespace, report: Report, progress: Progress) -> Non
         limit = MESSAGE_COUNTS[-1] if options.messages >= 100_000 else MESSAGE_COUNTS[0]
         for point in scale(headline, limit, options.repeat, progress):
             report.points.append(point)
+
+
+def _run_allocations(report: Report, batch: Batch, requested: Collection[str]) -> None:
+    for harness in (*CODECS, *HARNESSES):
+        if report.results.find(batch.case.name, harness.name) and harness.name in requested:
+            report.allocated.append((batch.case.name, allocated(harness, batch)))
 
 
 def _run_memory(report: Report, batch: Batch, progress: Progress) -> None:

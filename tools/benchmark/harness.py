@@ -3,8 +3,9 @@
 A harness is started with a file of payloads (each after its length, 4 bytes, most significant first), the protocol
 version and the option streaming. It answers ``ready COUNT``, then each line on its standard input with one line: to
 ``pass``, after parsing everything once, the nanoseconds, the number of messages, and a number that depends on them all;
-to ``tally``, JSON with the messages by kind and, where the parser leaves them as they are, the number of values and
-their bytes.
+to ``allocated``, after parsing everything once more, the number of allocations, ``-`` where the language does not count
+them, and their bytes; to ``tally``, JSON with the messages by kind and, where the parser leaves them as they are, the
+number of values and their bytes.
 
 A client is started with the host, port, user and database of a publisher, the slot, the publication, the protocol
 version and a number of messages. It reads so many, prints each in a line as its library has it, and ends.
@@ -33,8 +34,10 @@ __all__ = [
     "CODECS",
     "HARNESSES",
     "PEERS",
+    "Allocated",
     "Harness",
     "Running",
+    "allocated",
     "built",
     "lacking",
     "missing",
@@ -98,6 +101,16 @@ class Harness:
         """Raise Unavailable for a case that the parser does not know."""
         if batch.case.streaming != "off" and not self.streaming:
             raise Unavailable("it does not know streamed transactions")
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """What a parser allocates for a message, on average."""
+
+    engine: str
+    allocations: float | None
+    """None where the language does not count them."""
+    bytes: float
 
 
 HARNESSES = (
@@ -267,6 +280,12 @@ class Running:
         self._check_count(count)
         return int(took)
 
+    def allocated(self) -> Allocated:
+        """Parse everything once; return what was allocated for a message."""
+        allocations, size = self._ask("allocated").split()
+        count = None if allocations == "-" else int(allocations) / self._expected
+        return Allocated(self._name, count, int(size) / self._expected)
+
     def tally(self) -> dict[str, Any]:
         """Return what it found."""
         found: dict[str, Any] = json.loads(self._ask("tally"))
@@ -302,10 +321,22 @@ class Running:
             raise BenchmarkError(f"{self._name}: {count} messages came out, {self._expected} went in")
 
 
+def allocated(harness: Harness, batch: Batch) -> Allocated:
+    """Return what a parser allocates for the messages of a batch, once it has parsed them; or raise Unavailable."""
+    with ExitStack() as stack:
+        running = _running(harness, batch, stack)
+        running.run()
+        return running.allocated()
+
+
 def start(harness: Harness, batch: Batch, stack: ExitStack) -> Pass:
     """Start a harness on a batch, building it if need be."""
+    return _running(harness, batch, stack).run
+
+
+def _running(harness: Harness, batch: Batch, stack: ExitStack) -> Running:
     harness.check(batch)
     folder = prepare(harness)
     if isinstance(folder, str):
         raise Unavailable(folder)
-    return stack.enter_context(Running(harness, folder, batch)).run
+    return stack.enter_context(Running(harness, folder, batch))

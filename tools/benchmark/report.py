@@ -13,6 +13,7 @@ from typing import Any
 from tools.benchmark import memory as memory_of
 from tools.benchmark.batch import Batch
 from tools.benchmark.goals import Outcome, outcomes
+from tools.benchmark.harness import Allocated
 from tools.benchmark.measure import Result, Results
 from tools.benchmark.memory import Memory
 from tools.benchmark.scaling import Point
@@ -61,6 +62,8 @@ class Report:
     batches: list[Batch] = field(default_factory=list)
     results: Results = field(default_factory=Results)
     memory: list[Memory] = field(default_factory=list)
+    allocated: list[tuple[str, Allocated]] = field(default_factory=list)
+    """The cases, each with what a parser in another language allocates for a message of it."""
     points: list[Point] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)
     """What each engine is."""
@@ -74,6 +77,7 @@ class Report:
         """Return the tables."""
         parts = [machine_text(self.machine, self.threads)]
         parts += [self._case_text(batch) for batch in self.batches]
+        parts += [_allocated_text(self.allocated)] if self.allocated else []
         parts += [_memory_text(self.memory)] if self.memory else []
         parts += [_scaling_text(self.points)] if self.points else []
         parts += [_outcomes_text(self.outcomes)]
@@ -88,6 +92,7 @@ class Report:
             "engines": self.titles,
             "results": [_result_json(result) for result in self.results.results],
             "skipped": [dict(zip(("case", "engine", "why"), entry, strict=True)) for entry in self.results.skipped],
+            "allocated": [{"case": case, **asdict(each)} for case, each in self.allocated],
             "memory": [memory_of.as_json(one) for one in self.memory],
             "scaling": [asdict(point) for point in self.points],
             "goals": [{**asdict(outcome), "verdict": outcome.verdict} for outcome in self.outcomes],
@@ -126,6 +131,14 @@ def machine_text(found: dict[str, Any], threads: str) -> str:
     if found["load"] > 0.5:
         lines.append(f"the machine was busy when this began (load {found['load']}): single numbers are rough")
     return "\n".join(lines)
+
+
+def _allocated_text(found: Iterable[tuple[str, Allocated]]) -> str:
+    lines = []
+    for case, one in found:
+        count = "-" if one.allocations is None else f"{one.allocations:.1f}"
+        lines.append((case, one.engine, count, f"{one.bytes:,.0f}"))
+    return "allocated for a message\n" + table_text(("case", "engine", "allocations", "bytes"), lines)
 
 
 def _memory_text(found: Iterable[Memory]) -> str:

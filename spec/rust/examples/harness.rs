@@ -1,16 +1,53 @@
 //! Parses a file of payloads, each after its length, again and again: `harness FILE VERSION [STREAMING]`.
 //!
 //! It prints `ready COUNT`, then answers each line `pass` with nanoseconds, the number of messages, and a number that
-//! depends on them; and `tally` with JSON of what they hold.
+//! depends on them; `allocated` with the allocations of a pass and their bytes; and `tally` with JSON of what they hold.
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::io::BufRead;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use pgoutput_codec::pgoutput::{
     Options, PgoutputMessage, Session, TupleData, TupleDataValue, UpdateOld,
 };
+
+/// The system's allocator, which counts: memory is allocated by one thread.
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+impl Counting {
+    fn count(size: usize) {
+        ALLOCATIONS.store(ALLOCATIONS.load(Relaxed) + 1, Relaxed);
+        BYTES.store(BYTES.load(Relaxed) + size, Relaxed);
+    }
+
+    fn counts() -> (usize, usize) {
+        (ALLOCATIONS.load(Relaxed), BYTES.load(Relaxed))
+    }
+}
+
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::count(layout.size());
+        System.alloc(layout)
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Self::count(size);
+        System.realloc(pointer, layout, size)
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        System.dealloc(pointer, layout)
+    }
+}
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -24,6 +61,7 @@ fn main() {
     for line in std::io::stdin().lock().lines() {
         match line.expect("a line").as_str() {
             "pass" => pass(&payloads, options),
+            "allocated" => allocated(&payloads, options),
             "tally" => tally(&payloads, options),
             _ => {}
         }
@@ -41,16 +79,28 @@ fn split(mut data: &[u8]) -> Vec<&[u8]> {
 }
 
 fn pass(payloads: &[&[u8]], options: Options) {
-    let mut session = Session::new(options).expect("options");
-    let (mut count, mut sum) = (0_usize, 0_usize);
     let began = Instant::now();
+    let (count, sum) = parse(payloads, options);
+    println!("{} {count} {sum}", began.elapsed().as_nanos());
+}
+
+fn allocated(payloads: &[&[u8]], options: Options) {
+    let before = Counting::counts();
+    parse(payloads, options);
+    let after = Counting::counts();
+    println!("{} {}", after.0 - before.0, after.1 - before.1);
+}
+
+fn parse(payloads: &[&[u8]], options: Options) -> (usize, usize) {
+    let mut session = Session::new(options).expect("options");
+    let (mut count, mut sum) = (0, 0);
     for payload in payloads {
         let message = session.parse(payload).expect("a message");
         count += 1;
         sum += message.index();
         black_box(message);
     }
-    println!("{} {count} {sum}", began.elapsed().as_nanos());
+    (count, sum)
 }
 
 fn tally(payloads: &[&[u8]], options: Options) {

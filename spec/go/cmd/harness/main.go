@@ -1,7 +1,7 @@
 // Command harness parses a file of payloads, each after its length, again and again: harness FILE VERSION [STREAMING].
 //
 // It prints "ready COUNT", then answers each line "pass" with nanoseconds, the number of messages, and a number that
-// depends on them; and "tally" with JSON of what they hold.
+// depends on them; "allocated" with the allocations of a pass and their bytes; and "tally" with JSON of what they hold.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -42,6 +43,12 @@ func main() {
 			parse(payloads, options, found.add)
 			text, _ := json.Marshal(found)
 			fmt.Println(string(text))
+		case "allocated":
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			parse(payloads, options, func(pgoutput.PgoutputMessage) {})
+			runtime.ReadMemStats(&after)
+			fmt.Println(after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc)
 		case "pass":
 			count, sum := 0, 0
 			began := time.Now()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/jackc/pglogrepl"
@@ -33,6 +34,12 @@ func main() {
 			visit(payloads, counted.add)
 			text, _ := json.Marshal(counted)
 			fmt.Println(string(text))
+		case "allocated":
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			visit(payloads, func(pglogrepl.Message) {})
+			runtime.ReadMemStats(&after)
+			fmt.Println(after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc)
 		case "pass":
 			count, sum := 0, 0
 			began := time.Now()

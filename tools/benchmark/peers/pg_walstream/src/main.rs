@@ -4,10 +4,47 @@ use bytes::Bytes;
 use pg_walstream::protocol::{
     LogicalReplicationMessage as Message, LogicalReplicationParser, StreamingReplicationMessage, TupleData,
 };
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::io::BufRead;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
+
+/// The system's allocator, which counts: memory is allocated by one thread.
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+impl Counting {
+    fn count(size: usize) {
+        ALLOCATIONS.store(ALLOCATIONS.load(Relaxed) + 1, Relaxed);
+        BYTES.store(BYTES.load(Relaxed) + size, Relaxed);
+    }
+
+    fn counts() -> (usize, usize) {
+        (ALLOCATIONS.load(Relaxed), BYTES.load(Relaxed))
+    }
+}
+
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::count(layout.size());
+        System.alloc(layout)
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Self::count(size);
+        System.realloc(pointer, layout, size)
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        System.dealloc(pointer, layout)
+    }
+}
 
 #[derive(Default)]
 struct Tally {
@@ -26,6 +63,7 @@ fn main() {
         match line.expect("a line").as_str() {
             "tally" => tally(&payloads, version),
             "pass" => pass(&payloads, version),
+            "allocated" => allocated(&payloads, version),
             _ => {}
         }
     }
@@ -60,6 +98,15 @@ fn pass(payloads: &[Bytes], version: u32) {
         black_box(message);
     });
     println!("{} {count} {sum}", began.elapsed().as_nanos());
+}
+
+fn allocated(payloads: &[Bytes], version: u32) {
+    let before = Counting::counts();
+    visit(payloads, version, |_, message| {
+        black_box(message);
+    });
+    let after = Counting::counts();
+    println!("{} {}", after.0 - before.0, after.1 - before.1);
 }
 
 fn tally(payloads: &[Bytes], version: u32) {
