@@ -20,7 +20,14 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.lake._directories import STAGED
 from pgoutput_construct.lake._notes import Dataset, Warehouse
 from pgoutput_construct.lake._parquet_parts import Parts
-from pgoutput_construct.spark._replicate import arrow_writes, read_current, read_history, replicate, step_writer
+from pgoutput_construct.spark._replicate import (
+    arrow_writes,
+    read_current,
+    read_history,
+    replicate,
+    step_writer,
+    write_ways,
+)
 from pgoutput_construct.spark._table_formats import iceberg_sink, parquet_sink
 from tests.crashes import Moment, killed
 from tests.postgres.shop import Shop
@@ -180,7 +187,10 @@ WAYS: Final[Mapping[str, Way]] = {
         in_parts=True,
         lacking="there are no branches",
     ),
-    "soft": Way(dict.fromkeys(ALL_FORMATS, _SOFT), "replace", {"soft_delete": True}),
+    "soft-few": Way(dict.fromkeys(ALL_FORMATS, dict.fromkeys(_SOFT, "few")), "few", {"soft_delete": True}),
+    "soft": Way(
+        dict.fromkeys(ALL_FORMATS, _SOFT), "replace", {"soft_delete": True}, ((write_ways, "ARROW_CHANGES", -1),)
+    ),
     "shared": Way({into: {"a.orders": "overwrite"} for into in ALL_FORMATS[1:]}, "replace", _SHARED, lacking=_UNSHARED),
     "shared-emptied": Way(
         {into: {"c.orders": "overwrite"} for into in ALL_FORMATS[1:]}, "", _SHARED, lacking=_UNSHARED
