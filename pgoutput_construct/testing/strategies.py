@@ -9,6 +9,7 @@ from construct.expr import BinExpr, UniExpr
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from pgoutput_construct.wire.areas import Area, AreaSize
 from pgoutput_construct.wire.primitives import Absent, Bits, Constant, Data, FloatNumber, Letter, Number, OneOf, String
 from pgoutput_construct.wire.structures import (
     Closed,
@@ -31,6 +32,10 @@ __all__ = ["any_of"]
 
 Strategy = SearchStrategy[Any]
 T = TypeVar("T")
+
+
+_MUCH = 1 << 16
+"""More bytes than any strategy draws for a part."""
 
 
 class Branch(NamedTuple):
@@ -105,6 +110,7 @@ def _fields(struct: Any, context: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     kind: Any = None
+    context = {**context, "longest": {each.name: _longest(each) for each in struct.subcons}}
     for each in struct.subcons:
         content = _content(each)
         if isinstance(content, Kind):
@@ -114,9 +120,18 @@ def _fields(struct: Any, context: Mapping[str, Any]) -> dict[str, Any]:
             cases = _cases(kind, content.cases, context)
             holding = {tag: cases[tag] for tag in cases if content.cases.get(tag, Absent) is not Absent}
             found[each.name] = branches(holding if context["complete"] and holding else cases, optional)
-        elif each.name and not all(isinstance(leaf, Constant | SizeOf | Length | Closed) for leaf in _leaves(each)):
+        elif each.name and not all(isinstance(leaf, _DERIVED) for leaf in _leaves(each)):
             found[each.name] = _after(each, context) if _depends(each) else _strategy(each, context)
     return found
+
+
+_DERIVED = (Constant, SizeOf, AreaSize, Length, Closed)
+"""What no object has."""
+
+
+def _longest(construct: Any) -> int:
+    """Return the most bytes of a part whose length a field is; 0 for another field."""
+    return min((leaf.subcon.range[1] for leaf in _leaves(construct) if isinstance(leaf, AreaSize)), default=0)
 
 
 def _after(construct: Any, context: Mapping[str, Any]) -> After:
@@ -170,7 +185,17 @@ def _strategy(construct: Any, context: Mapping[str, Any]) -> Strategy:
     content = _content(construct, context)
     if isinstance(content, Composed):
         return st.fixed_dictionaries(_fields(content.subcon, context)).map(content.made)
+    if isinstance(content, Area):
+        return _fitting(content.subcon, context["longest"][content.length], context)
     return _held(content, context)
+
+
+def _fitting(part: Construct, longest: int, context: Mapping[str, Any]) -> Strategy:
+    """Return the strategy of a part whose bytes its length can count."""
+    found = _strategy(part, context)
+    if longest >= _MUCH:
+        return found
+    return found.filter(lambda value: len(part.build(value, **context["_params"])) <= longest)
 
 
 def _held(content: Construct, context: Mapping[str, Any]) -> Strategy:

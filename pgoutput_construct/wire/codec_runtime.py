@@ -16,6 +16,7 @@ __all__ = [
     "bound",
     "draft",
     "number",
+    "part_bytes",
     "read_prefix",
     "read_whole",
     "string_bytes",
@@ -98,6 +99,13 @@ def read_prefix(readers: Readers, data: bytes, start: int, parameters: Sequence[
     if end > size:
         raise Reject
     return message, end - start
+
+
+def part_bytes(build: Callable[..., None], part: Any, *parameters: int) -> bytes:
+    """Return the bytes of a part whose length is written before it; raise one of REJECTIONS."""
+    pieces: list[bytes] = []
+    build(part, pieces, *parameters)
+    return b"".join(pieces)
 
 
 def string_bytes(value: str | None) -> bytes:

@@ -190,6 +190,10 @@ class _Recorder:
         end = stream.tell()
         self.spans.append(FieldSpan(f"{self.name}{path_text(path)}.end", f"{self._key(path)}.end", end - 1, end, 0))
 
+    def missing(self, path: str) -> None:
+        """Note that a part has fewer bytes than its length says."""
+        self.failed = self._key(path), 0
+
     def _key(self, path: str) -> str:
         """Return the key of a path: without indexes, and with the tag of the branch after each choice."""
         key, at, *steps = self.name, *path.split(" -> ")

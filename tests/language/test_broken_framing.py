@@ -92,7 +92,7 @@ BROKEN = {
         "{field: Byten, name: value, length: size, absent: -1}]}]\n",
         "what follows the tag of the alternative some may be absent",
     ),
-    "a repeat without an end": ("        until: Int8(0)\n        class: Setting\n", "        class: Setting\n", "none of count, until, to is there"),
+    "a repeat without an end": ("        until: Int8(0)\n        class: Setting\n", "        class: Setting\n", "none of count, until, while is there"),
     "a repeat with two ends": ("        until: Int8(0)\n", "        until: Int8(0)\n        count: length\n", "count and until are both present"),
     "a repeat that ends with something else": ("until: Int8(0)", "until: Int8(1)", "did you mean 'Int8(0)'?"),
     "an item that begins with a number": (SETTING, SETTING.replace("String", "Int16", 1), "can begin with the byte that ends"),

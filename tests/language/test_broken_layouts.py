@@ -46,7 +46,7 @@ BROKEN = {
     "a length on a number": (
         "name: flags, bits: {1: one}}",
         "name: size}\n          - {field: Int8, name: flags, length: size}",
-        "not a Byten",
+        "neither a Byten nor a part",
     ),
     "a length for two": (
         "length: length}]",
@@ -136,7 +136,6 @@ BROKEN = {
         "which has a condition",
     ),
     "a positional field that is always there": ("name: label", "name: label, positional: true", "is positional"),
-    "a count to the end": ("count: row_count", "count: row_count\n        to: end", "count and to are both present"),
     "bytes of no length": (
         "field: Int16, name: row_count",
         "field: Byte0, name: row_count",
@@ -145,7 +144,7 @@ BROKEN = {
     "a length of bytes that have one": (
         "{field: Byten, name: data, length: length}",
         "{field: Byte4, name: data, length: length}",
-        "is not a Byten",
+        "is neither a Byten nor a part",
     ),
     "a wrong position": ("field: Int8, name: flags", "field: 1_2_Int8, name: flags", "stands at position 1_3"),
     "python for some": ('name: "null", python: None', 'name: "null"', "only some alternatives"),
@@ -202,10 +201,3 @@ def test_a_field_of_a_part_is_there_where_one_of_its_messages_is() -> None:
     assert load_text(part).parts[0].extended
     with pytest.raises(SpecError, match="more can never be present"):
         load_text(part.replace("{field: Row, name: row}", "{field: Int8, name: row}"))
-
-
-def test_repeat_to_the_end_is_the_last() -> None:
-    """What goes to the end of the message has nothing after it."""
-    more = "              - {field: Row, name: row}\n"
-    sound = SOUND.replace(more, f"{more}      - {{type: body, fields: [{{field: Int8, name: more}}]}}\n")
-    assert_refused("count: row_count", "to: end", "rows goes to the end, and something follows it", sound)

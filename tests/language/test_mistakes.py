@@ -222,7 +222,7 @@ MISTAKES = {
     "a repeat without its count": (
         "        count: row_count\n",
         "",
-        "none of count, until, to is there",
+        "none of count, until, while is there",
         "Write one of count, until",
     ),
     "a field without a name": ("Byte1('N'), name: new_tag", "Byte1('N')", "'name' is missing", "Write name: "),

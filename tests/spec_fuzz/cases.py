@@ -84,8 +84,9 @@ CASES = {
             "{field: Int8, name: flags, bits: {1: one, 2: two}}\n"
             "{field: Int16, name: size, when: {bit: 1, of: flags}}\n"
             "{field: Byten, name: data, length: size, when: {bit: 1, of: flags}}\n"
-            "{field: Int64, name: late, when: {not: {bit: 2, of: flags}}}\n{type: repeat_1, name: rest, to: end, "
-            "when: {bit: 2, of: flags}, blocks: [{type: header, fields: [{field: Byte4, name: block}]}]}"
+            "{field: Int64, name: late, when: {not: {bit: 2, of: flags}}}\n"
+            "{type: repeat_1, name: rest, while: bytes remain, when: {bit: 2, of: flags}, "
+            "blocks: [{type: header, fields: [{field: Byte4, name: block}]}]}"
         ),
     ),
     "a quote as a tag": Case(
@@ -207,7 +208,7 @@ CASES = {
     "items up to the end that may be known by one thing": Case(
         "the codec made objects where nothing of their conditions held",
         _first(
-            "{type: repeat_1, name: things, to: end, class: Thing, blocks: [{type: header, fields: ["
+            "{type: repeat_1, name: things, while: bytes remain, class: Thing, blocks: [{type: header, fields: ["
             "{field: Int8, name: one}, {field: Int32, name: more, since: 5}]}]}",
             _VERSIONS,
         ),

@@ -156,7 +156,7 @@ class Author(FieldAuthor):
             last = {"field": "Byten", "name": self.name(names)}
             elements.append(last | (self.condition() if self.chance(30) else {}))
         elif first and self.chance(10):
-            last = {"type": "repeat_1", "name": self.name(names), "to": "end", "class": self.class_name()}
+            last = {"type": "repeat_1", "name": self.name(names), "while": "bytes remain", "class": self.class_name()}
             elements.append(last | {"blocks": self.item(1)} | (self.condition() if self.chance(30) else {}))
         return self.gathered(elements or [self.field(names)])
 
@@ -355,7 +355,7 @@ def _byte(tag: str) -> int:
 
 def _may_be_absent(element: Data) -> bool:
     if "field" not in element:
-        is_open = isinstance(element.get("count"), str) or "to" in element or bool(element.get("optional"))
+        is_open = isinstance(element.get("count"), str) or "while" in element or bool(element.get("optional"))
         return is_open or bool({"when", "since", "until"} & set(element))
     return bool({"when", "since", "until", "length"} & set(element))
 

@@ -214,6 +214,7 @@ def _element(spec: Spec, element: Element, parent: Item, path: str) -> Iterator[
 
 def _field(spec: Spec, field: Field, parent: Item, path: str) -> Iterator[Item]:
     sign = ", signed" if field.signed and "(" not in field.notation else ""
+    sign += ", with a length" * field.is_area
     server = spec.came_with(field.server, field.since)
     top = _inner("field", field, parent, path, f"{field.notation}{sign}", server, field.part)
     yield top

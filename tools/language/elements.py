@@ -42,7 +42,9 @@ class Alternative(Conditional):
     def length(self) -> Field | None:
         """The length of a content that consists of a length and bytes, as PostgreSQL's values do."""
         match self.then:
-            case Structure(elements=(Field() as size, Field() as content)) if content.length == size.name:
+            case Structure(elements=(Field() as size, Field() as content)) if (
+                content.length == size.name and not content.part
+            ):
                 return None if size.conditional or size.variants else size
         return None
 
@@ -138,7 +140,7 @@ class Choice(Conditional):
 
 @dataclass(frozen=True)
 class Repeat(Conditional):
-    """A repeat: its items end by a count, which a field or the specification has, a zero byte, or the message's end."""
+    """A repeat: its items end by a count, which a field or the specification has, a zero byte, or the last byte."""
 
     kind: str
     name: str
@@ -148,7 +150,7 @@ class Repeat(Conditional):
     term: Term | None = None
     server: int | None = None
     to_end: bool = False
-    """Whether its items extend to the end of the message."""
+    """Whether it has items while bytes remain: in the message, or in the part whose length is known."""
     fixed: int | None = None
     """The number of its items if that is always the same."""
     line: int = 0
@@ -163,7 +165,7 @@ class Repeat(Conditional):
     def times(self) -> str:
         """The number of items, as text."""
         counted = self.count or self.fixed
-        return f"{counted} times" if counted else "to the end" if self.to_end else "until a zero byte"
+        return f"{counted} times" if counted else "while bytes remain" if self.to_end else "until a zero byte"
 
     @property
     def class_name(self) -> str | None:
@@ -208,6 +210,11 @@ class Structure:
         """Counts and lengths by name, each with the name of what it measures: of several lists the first."""
         measured = {e.count: e.name for e in reversed(self.elements) if isinstance(e, Repeat) and e.count}
         return measured | {e.length: e.name for e in self.elements if isinstance(e, Field) and e.length}
+
+    @cached_property
+    def areas(self) -> Mapping[str, str]:
+        """The lengths of parts by name, each with the name of the part's field."""
+        return {e.length: e.name for e in self.elements if isinstance(e, Field) and e.is_area and e.length}
 
     @cached_property
     def alike(self) -> Mapping[str, str]:

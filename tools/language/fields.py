@@ -162,6 +162,16 @@ class Field(Conditional):
         """Whether it is a number in floating point."""
         return self.type is not None and self.type.python == "Float"
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is bytes to the end of the message, or of the part whose length is known."""
+        return self.type is not None and self.type.construct == "Data" and self.length is None
+
+    @property
+    def is_area(self) -> bool:
+        """Whether it is a part with a length of its own: it takes that many bytes, whatever is in them."""
+        return self.part is not None and self.length is not None
+
     @cached_property
     def is_letter(self) -> bool:
         """Whether it is a byte that stands for a letter: a str of one character in Python."""

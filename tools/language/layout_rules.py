@@ -1,57 +1,16 @@
-"""The rules for layouts that a JSON Schema cannot express: sizes, choices, repeats, values, open ends."""
+"""The rules for layouts that a JSON Schema cannot express: choices, repeats, values, states; ends are in end_rules."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 from tools.language import conditions
 from tools.language.elements import Alternative, Choice, Element, Repeat, Structure
+from tools.language.end_rules import END_RULES
 from tools.language.fields import Field
-from tools.language.model import Message, Spec
-from tools.language.near import meant
+from tools.language.model import Spec
 
 __all__ = ["LAYOUT_RULES"]
 
 Raise = Callable[[int, str, str], Exception]
-
-
-def _sizes(spec: Spec, error: Raise) -> None:
-    for structure in spec.structures():
-        earlier: dict[str, Field] = {}
-        used: dict[str, Element] = {}
-        for element in structure.elements:
-            size = element.count if isinstance(element, Repeat) else getattr(element, "length", None)
-            if size is not None:
-                first = used.setdefault(size, element)
-                _check_size(element, earlier, size, error, is_first=first is element)
-                if first is not element and not (isinstance(first, Repeat) and isinstance(element, Repeat)):
-                    remedy = "Give each length a field of its own; only lists can share one, as their count."
-                    raise error(element.line, f"{size!r} measures two fields", remedy)
-            if isinstance(element, Field):
-                earlier[element.name] = element
-
-
-def _check_size(element: Element, earlier: Mapping[str, Field], size: str, error: Raise, is_first: bool) -> None:
-    field = earlier.get(size)
-    if field is None:
-        problem = f"{element.name} is measured by {size!r}, which is not an earlier field{meant(size, earlier)}"
-        raise error(element.line, problem, "Name an earlier integer of the same structure.")
-    can_be_absent = isinstance(element, Field) and element.absent is not None
-    if not all(_is_plain(each, can_be_absent) for each in field.variants or (field,)):
-        sign = "signed" if can_be_absent else "unsigned"
-        problem = f"{element.name} is measured by {size!r}, which is not a plain {sign} integer"
-        raise error(element.line, problem, "Name one that means nothing else.")
-    if field.term != element.term and (is_first or field.term is not None):
-        problem = f"{element.name} is measured by {size!r}, which has another condition"
-        raise error(element.line, problem, "Write the same since, until and when at both.")
-    if isinstance(element, Field) and (element.type is None or element.type.construct != "Data"):
-        raise error(
-            element.line, f"{element.name} is not a Byten, so it has no length", "Remove length, or write Byten."
-        )
-
-
-def _is_plain(field: Field, signed: bool) -> bool:
-    """Return whether a field is an integer with the given sign, and has no other meaning."""
-    plain = field.type is not None and field.type.python == "int" and field.type.signed == signed
-    return plain and not (field.constant is not None or field.values or field.bits or field.frames)
 
 
 def _choices(spec: Spec, error: Raise) -> None:
@@ -121,7 +80,7 @@ def _check_extras(alternative: Alternative, error: Raise) -> None:
 def _is_bytes(then: Structure | str, spec: Spec) -> bool:
     """Return whether the content of a branch is bytes, and always has them."""
     single = (spec.part(then) if isinstance(then, str) else then).single
-    if not isinstance(single, Field) or single.conditional:
+    if not isinstance(single, Field) or single.conditional or single.is_area:
         return False
     return _is_bytes(single.part, spec) if single.part else single.python == "bytes"
 
@@ -165,7 +124,7 @@ def _element_takes_bytes(element: Element, spec: Spec) -> bool:
         return element.fixed is not None and _takes_bytes(element.item, spec)
     if element.part:
         return _takes_bytes(spec.part(element.part), spec)
-    return element.length is None
+    return element.length is None and not element.is_open
 
 
 def _annotations(spec: Spec, error: Raise) -> None:
@@ -198,20 +157,6 @@ def _check_bits(field: Field, limit: int, error: Raise) -> None:
     for bit in field.bits or ():
         if type(bit) is not int or bit <= 0 or bit & (bit - 1) or bit >= limit:
             raise error(field.line, f"{bit!r} is not a bit of {field.name}", "Write 1, 2, 4, 8 and so on.")
-
-
-def _open_ends(spec: Spec, error: Raise) -> None:
-    for structure in spec.structures():
-        for element in structure.elements:
-            last = isinstance(structure, Message) and element is structure.elements[-1]
-            if isinstance(element, Repeat) and element.to_end and not last:
-                remedy = "Let it be the last of a message, or write count."
-                raise error(element.line, f"{element.name} goes to the end, and something follows it", remedy)
-            if not isinstance(element, Field) or element.length or element.type is None:
-                continue
-            if element.type.construct == "Data" and not last:
-                remedy = "Name the earlier field that holds it: length: NAME."
-                raise error(element.line, f"{element.name} has no length", remedy)
 
 
 def _states(spec: Spec, error: Raise) -> None:
@@ -250,4 +195,4 @@ def _only_in(each: Field | Repeat | Alternative, by_states: set[str]) -> bool:
     return term is not None and not any(conditions.holds(term, given, {}) for given in off)
 
 
-LAYOUT_RULES = (_sizes, _open_ends, _choices, _repeats, _annotations, _states)
+LAYOUT_RULES = (*END_RULES, _choices, _repeats, _annotations, _states)

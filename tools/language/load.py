@@ -207,7 +207,7 @@ class _Loader:
                 **known,
             )
         item = Item(self._blocks(data["blocks"], (*place, "blocks")), data.get("class"))
-        known |= {"server": data.get("server"), "term": condition_of(data), "to_end": data.get("to") == "end"}
+        known |= {"server": data.get("server"), "term": condition_of(data), "to_end": "while" in data}
         count = data.get("count")
         known |= {"count": None, "fixed": count} if isinstance(count, int) else {"count": count}
         return Repeat(data["type"], item=item, line=line, **known)

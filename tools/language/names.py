@@ -60,6 +60,8 @@ _WIRE = frozenset(
 _CONSTRUCTS = frozenset(
     {
         "Absent",
+        "Area",
+        "AreaSize",
         "Bits",
         "Composed",
         "Constant",

@@ -118,6 +118,7 @@ def _times(structure: Structure, repeat: Repeat) -> str:
 def _codes(field: Field) -> str:
     known: Mapping[Any, str] = field.values or field.bits or {}
     sign = " signed" if field.type is not None and field.type.signed and field.type.python == "int" else ""
+    sign += " with a length" * field.is_area
     return sign + (f" {'bits' if field.bits else 'values'} {', '.join(map(str, known))}" if known else "")
 
 

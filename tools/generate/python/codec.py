@@ -16,7 +16,7 @@ from struct import Struct
 from typing import Any, Final
 
 from {package} import {messages} as m
-from pgoutput_construct.wire.codec_runtime import NOTHING, Reject, draft, number, string_bytes
+from pgoutput_construct.wire.codec_runtime import NOTHING, Reject, draft, number, part_bytes, string_bytes
 from pgoutput_construct.wire.types import Float, Lsn, Timestamp
 """
 

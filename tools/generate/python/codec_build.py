@@ -46,6 +46,8 @@ class _Function(Function):
         """Format codes and values."""
         self.absent: set[str] = set()
         """Fields of bits that may be absent, which mypy sees as None: conditions on their bits need a cast."""
+        self.areas: dict[str, str] = {}
+        """The variables with the bytes of parts that have a length, by the expressions of the parts."""
 
     def flush(self) -> None:
         """Write the code that packs the pending numbers."""
@@ -73,11 +75,15 @@ class _Function(Function):
         nullable = {field.length: field for field in structure.elements if isinstance(field, Field) and field.absent}
 
         def value(name: str) -> str:
+            if name in structure.areas:
+                return f"len({self.areas[source(structure.areas[name])]})"
             if name in nullable:
                 measured = source(nullable[name].name)
                 return f"{nullable[name].absent} if {measured} is None else len({measured})"
             return f"len({source(structure.sizes[name])})" if name in structure.sizes else source(name)
 
+        for part in structure.areas.values():
+            self.areas[source(part)] = self.name(f"{part}_bytes")
         for condition, elements in groupby(structure.elements, lambda element: self._condition(element, value)):
             if condition:
                 self._conditional(condition, list(elements), structure, value)
@@ -115,6 +121,8 @@ class _Function(Function):
 
     def _element(self, structure: Structure, element: Element, source: Source) -> None:
         value = source(element.name)
+        if element.name in structure.areas and isinstance(element, Field) and not element.variants:
+            self._area(structure, source, structure.areas[element.name])
         if isinstance(element, Field) and element.variants:
             self._variants(structure, element, source)
         elif isinstance(element, Repeat):
@@ -123,6 +131,8 @@ class _Function(Function):
             self._choice(element, value, source(element.kind_name))
         elif element.size is not None:
             self._number(element, value)
+        elif element.is_area:
+            self.line(f"pieces.append({self.areas[value]})")
         elif element.part:
             self.line(f"{self.module.function('_build', element.part)}({value}, pieces{self.module.arguments})")
         elif element.is_text:
@@ -132,6 +142,12 @@ class _Function(Function):
                 self._bytes(value)
         else:
             self._bytes(value)
+
+    def _area(self, structure: Structure, source: Source, name: str) -> None:
+        """Write the code that builds a part before its length, which is that of its bytes."""
+        part = next(each.part for each in structure.elements if each.name == name and isinstance(each, Field))
+        build, value = self.module.function("_build", str(part)), source(name)
+        self.write(f"{self.areas[value]} = part_bytes({build}, {value}{self.module.arguments})")
 
     def _bytes(self, value: str) -> None:
         self.write(f"if not isinstance({value}, bytes):", REJECT)

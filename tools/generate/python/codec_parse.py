@@ -87,6 +87,8 @@ class _Function(Reading):
         if isinstance(field, Repeat):
             fixed = str(field.fixed) if field.fixed else None
             return self._repeat(field, found[field.count] if field.count else fixed)
+        if field.is_area:
+            return self._area(str(field.part), found[str(field.length)])
         if field.part:
             return self._part(field.part)
         name = self.name(field.name)
@@ -107,6 +109,13 @@ class _Function(Reading):
             self.write(f"if {length} < 0:", REJECT)
             self.write(f"end = at + {length}", f"{name} = data[at:end]", "at = end")
 
+    def _area(self, part: str, length: str) -> str:
+        """Write the code that reads a part with a length of its own, which ends where that says."""
+        value, end = self.name("part"), self.name("end_of_part")
+        self.line(f"{end} = at + {length}", f"if {end} > size:", REJECT)
+        self.line(f"{value}, at = {self._call(part, end)}", f"if at != {end}:", REJECT)
+        return value
+
     def _part(self, name: str) -> str:
         """Write the code that reads a part with a single value inline, which saves a call for each row."""
         part = self.module.spec.part(name)
@@ -116,8 +125,8 @@ class _Function(Reading):
         self.line(f"{value}, at = {self._call(name)}")
         return value
 
-    def _call(self, part: str) -> str:
-        return f"{self.module.function('_read', part)}(data, at, size{self.module.arguments})"
+    def _call(self, part: str, end: str = "size") -> str:
+        return f"{self.module.function('_read', part)}(data, at, {end}{self.module.arguments})"
 
     def value(self, structure: Structure) -> str:
         """Write the code that reads a nested structure; return its value: a single field, or an object of its class."""

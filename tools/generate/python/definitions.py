@@ -18,6 +18,7 @@ from typing import Final
 from construct import FocusedSeq, Struct, Switch, this
 
 from {package} import {messages} as m
+from pgoutput_construct.wire.areas import Area, AreaSize
 from pgoutput_construct.wire.structures import (
     Closed, Composed, Counted, Extending, HasBit, Kind, Length, Record, Reserved, SizeOf, Terminated, ToEnd, Valued,
     when
@@ -112,7 +113,7 @@ def _lines(structure: Structure) -> Iterator[str]:
             yield from _kind_lines(element, structure)
         else:
             measured = structure.sizes.get(element.name) or structure.alike.get(element.name)
-            yield f'"{element.name}" / {_construct(element, measured)}'
+            yield f'"{element.name}" / {_construct(element, measured, element.name in structure.areas)}'
 
 
 def _kind_lines(choice: Choice, structure: Structure) -> Iterator[str]:
@@ -146,14 +147,19 @@ def _then(alternative: Alternative) -> str:
     return alternative.then if isinstance(alternative.then, str) else _structure(alternative.then)
 
 
-def _construct(element: Element, measured: str | None = None) -> str:
-    """Return an element; ``measured`` is what a count or a length measures, or the list that has as many items."""
+def _construct(element: Element, measured: str | None = None, of_area: bool = False) -> str:
+    """Return an element; ``measured`` is what a count or a length measures, or the list that has as many items.
+
+    ``of_area`` says that it is the length of a part.
+    """
     if isinstance(element, Choice):
         return _valued(element)
     if isinstance(element, Field) and element.variants:
-        return _variants(element, measured)
+        return _variants(element, measured, of_area)
     construct = _repeat(element, measured) if isinstance(element, Repeat) else _primitive(element)
-    if isinstance(element, Field) and measured:
+    if of_area:
+        construct = f"AreaSize({construct})"
+    elif isinstance(element, Field) and measured:
         construct = f'SizeOf("{measured}", {construct}{", absent=-1" * element.signed})'
     return f"when({_this(element.term)}, {construct})" if element.term else construct
 
@@ -167,19 +173,19 @@ def _repeat(repeat: Repeat, alike: str | None) -> str:
     return f"{'ToEnd' if repeat.to_end else 'Terminated'}({item})"
 
 
-def _variants(field: Field, measured: str | None) -> str:
+def _variants(field: Field, measured: str | None, of_area: bool) -> str:
     """Return a field with variants: the first one that is present."""
     *variants, last = field.variants
-    construct = _variant(field, last, measured)
+    construct = _variant(field, last, measured, of_area)
     if not field.complete:
         construct = f"when({_this(last.term)}, {construct})"
     for each in reversed(variants):
-        construct = f"when({_this(each.term)}, {_variant(field, each, measured)}, {construct})"
+        construct = f"when({_this(each.term)}, {_variant(field, each, measured, of_area)}, {construct})"
     return construct
 
 
-def _variant(field: Field, variant: Field, measured: str | None) -> str:
-    construct = _construct(variant.always, measured)
+def _variant(field: Field, variant: Field, measured: str | None, of_area: bool) -> str:
+    construct = _construct(variant.always, measured, of_area)
     return f"Reserved({construct})" if variant.hidden and not field.hidden else construct
 
 
@@ -194,6 +200,8 @@ def _primitive(field: Field) -> str:
         return f"Constant({field.constant_bytes!r})"
     if field.frames:
         return f"Length({_type(field)})"
+    if field.is_area:
+        return f'Area("{field.length}", {field.part})'
     return field.part or _value(field)
 
 

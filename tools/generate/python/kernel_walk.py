@@ -188,7 +188,9 @@ class Steps:
 
     def field(self, field: Field) -> None:
         """Write the walk over a field of variable size."""
-        if field.part:
+        if field.is_area:
+            self.area(str(field.part), self.local(str(field.length)))
+        elif field.part:
             self.part(field.part)
         elif field.is_text:
             self.write(f"at = find_nul(data, at, end){'' if self.checked else ' + 1'}")
@@ -201,9 +203,17 @@ class Steps:
         else:
             self.write("at = end")
 
+    def area(self, part: str, length: str) -> None:
+        """Write the walk over a part with a length of its own, which takes all of its bytes."""
+        self.refuse(f"{length} > end - at")
+        self._call(part, f"at + {length}")
+
     def part(self, name: str) -> None:
         """Write the walk over a part, or over an item with a class of its own."""
-        self.write(f"at = walk_{self.names.of(name)}({', '.join(('data', 'at', 'end', *self.names.arguments))})")
+        self._call(name, "end")
+
+    def _call(self, part: str, end: str) -> None:
+        self.write(f"at = walk_{self.names.of(part)}({', '.join(('data', 'at', end, *self.names.arguments))})")
         self.refuse("at < 0")
 
     def repeat(self, repeat: Repeat) -> None:

@@ -65,6 +65,7 @@ class Reader:
         self.data = data
         self.setting = setting
         self.at = 0
+        self.end = len(data)
         self.pieces: list[Piece] = []
         self._path: list[str] = []
 
@@ -109,9 +110,19 @@ class Reader:
             case Field() if not self.setting.has(element, found):
                 return {element.name: None}
             case Field(part=str(part)):
-                return {element.name: self.value(self.spec.part(part))}
+                value = self._area(part, found[element.length]) if element.length else self.value(self.spec.part(part))
+                return {element.name: value}
         length = found[element.length] if element.length else None
         return {element.name: self._field(element, length, element.name in structure.sizes)}
+
+    def _area(self, part: str, size: int) -> Any:
+        """Parse a part with a length of its own: bytes end where that says."""
+        if size > self.end - self.at:
+            raise RefusedError("truncated", self.at)
+        outer, self.end = self.end, self.at + size
+        value = self.value(self.spec.part(part))
+        self.end = outer
+        return value
 
     def value(self, structure: Structure) -> Any:
         """Parse a nested structure: the value of its single element, or an object."""
@@ -137,11 +148,11 @@ class Reader:
             yield from range(found[repeat.count] if repeat.count else repeat.fixed or 0)
             return
         number = 0
-        while repeat.to_end and self.at < len(self.data):
+        while repeat.to_end and self.at < self.end:
             yield number
             number += 1
         while repeat.terminated and self.data[self.at : self.at + 1] != b"\0":
-            if self.at == len(self.data):
+            if self.at == self.end:
                 raise RefusedError("truncated", self.at)
             yield number
             number += 1
@@ -216,13 +227,13 @@ class Reader:
                 raise RefusedError("constant", start)
             return None
         if field.is_text:
-            return text(self._take(self.data.find(0, self.at) + 1 - self.at, field)[:-1])
+            return text(self._take(self.data.find(0, self.at, self.end) + 1 - self.at, field)[:-1])
         if field.absent is not None and length == field.absent:
             return None
         if field.frames:
             return self._length(field)
         if field.size is None or field.is_block:
-            left = len(self.data) - self.at if length is None else length
+            left = self.end - self.at if length is None else length
             return {"hex": self._take(left if field.size is None else field.size, field).hex()}
         return self._number(field, size)
 
@@ -242,7 +253,7 @@ class Reader:
 
     def _take(self, size: int, element: Element, is_size: bool = False) -> bytes:
         start, end = self.at, self.at + size
-        if size < 0 or end > len(self.data):
+        if size < 0 or end > self.end:
             raise RefusedError("truncated", start)
         self.at = end
         self.pieces.append(Piece("".join(self._path).removeprefix("."), start, end, element, is_size))
