@@ -207,6 +207,22 @@ func (r *Reader) Nullable(name string, size, absent int64) Optional[[]byte] {
 	return Some(r.Bytes(name, uint64(size)))
 }
 
+// Area reads a part that has as many bytes as a length says: they end as those of a message do.
+func (r *Reader) Area(name string, size uint64, read func()) {
+	if r.err == nil && size > uint64(len(r.data)-r.at) {
+		r.fail(Truncated, name, r.at)
+	}
+	if r.err != nil {
+		return
+	}
+	data := r.data
+	r.data = data[:r.at+int(size)]
+	r.Push(name)
+	read()
+	r.Pop()
+	r.data = data
+}
+
 // Rest reads all bytes that are left.
 func (r *Reader) Rest() []byte {
 	return r.take("", len(r.data)-r.at)

@@ -9,7 +9,14 @@ import (
 // Writer collects the bytes of a message.
 type Writer struct {
 	path
-	data []byte
+	data   []byte
+	blanks []blank
+}
+
+// blank is room for the length of a part that is not written yet.
+type blank struct {
+	name     string
+	at, size int
 }
 
 // NewWriter returns a writer of a message.
@@ -144,12 +151,38 @@ func (w *Writer) number(name string, bytes int, value int64, bits int) {
 	}
 }
 
+// Blank leaves room for the length of a part, which follows.
+func (w *Writer) Blank(name string, size int) {
+	w.blanks = append(w.blanks, blank{name, len(w.data), size})
+	w.Size(name, size, 0)
+}
+
+// Area writes a part, and its length into the room that was left for it.
+func (w *Writer) Area(name, length string, write func()) {
+	start := len(w.data)
+	w.Push(name)
+	write()
+	w.Pop()
+	for i := len(w.blanks) - 1; i >= 0; i-- {
+		if each := w.blanks[i]; each.name == length {
+			w.blanks = append(w.blanks[:i], w.blanks[i+1:]...)
+			w.fill(length, each.at, each.size, len(w.data)-start)
+			return
+		}
+	}
+}
+
 // Close writes the length of all that follows its own first byte, which is at an offset.
 func (w *Writer) Close(at, size int) {
-	length := &Writer{path: w.path}
-	length.Size("length", size, len(w.data)-at)
-	w.err = length.err
-	copy(w.data[at:], length.data)
+	w.fill("length", at, size, len(w.data)-at)
+}
+
+// fill writes a length into the room that was left for it at an offset.
+func (w *Writer) fill(name string, at, size, length int) {
+	found := &Writer{path: w.path}
+	found.Size(name, size, length)
+	w.err = found.err
+	copy(w.data[at:], found.data)
 }
 
 // NotZeroAt notes an error if what was written from an offset on begins with the zero byte that ends a list.

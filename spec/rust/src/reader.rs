@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::errors::{item, Error, Reason, Result};
+use crate::errors::{inside, item, Error, Reason, Result};
 use crate::numbers::Number;
 use crate::values::{Letter, Text};
 
@@ -153,6 +153,23 @@ impl<'a> Reader<'a> {
 
     pub fn rest(&mut self) -> Result<&'a [u8]> {
         self.take("", self.left())
+    }
+
+    /// Read a part that has as many bytes as a length says: they end as those of a message do.
+    pub fn area<T>(
+        &mut self,
+        path: &str,
+        size: usize,
+        read: impl Fn(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        if size > self.left() {
+            return Err(self.error(Reason::Truncated, path, 0));
+        }
+        let data = self.data;
+        self.data = &data[..self.at + size];
+        let found = inside(path, read(self));
+        self.data = data;
+        found
     }
 
     /// Read items whose number was read before: each takes a byte at least.

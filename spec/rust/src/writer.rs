@@ -9,12 +9,21 @@ use crate::values::{Letter, Text};
 /// Collects the bytes of a message.
 pub struct Writer {
     data: Vec<u8>,
+    blanks: Vec<Blank>,
+}
+
+/// Room for the length of a part that is not written yet.
+struct Blank {
+    path: &'static str,
+    at: usize,
+    size: usize,
 }
 
 impl Writer {
     pub fn new() -> Self {
         Self {
             data: Vec::with_capacity(64),
+            blanks: Vec::new(),
         }
     }
 
@@ -64,6 +73,33 @@ impl Writer {
         let found = N::from_size(size as i128);
         possible(path, found.is_some())?;
         found.map_or(Ok(()), |size| self.number(size))
+    }
+
+    /// Leave room for the length of a part, which follows.
+    pub fn blank<N: Number>(&mut self, path: &'static str) -> Result<()> {
+        let (at, size) = (self.data.len(), N::SIZE);
+        self.blanks.push(Blank { path, at, size });
+        self.data.resize(at + size, 0);
+        Ok(())
+    }
+
+    /// Write a part, and its length into the room that was left for it.
+    pub fn area(
+        &mut self,
+        path: &str,
+        length: &str,
+        write: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let start = self.data.len();
+        inside(path, write(self))?;
+        let bytes = ((self.data.len() - start) as u64).to_be_bytes();
+        if let Some(index) = self.blanks.iter().rposition(|each| each.path == length) {
+            let Blank { at, size, .. } = self.blanks.remove(index);
+            let (high, low) = bytes.split_at(bytes.len() - size);
+            possible(length, high.iter().all(|&byte| byte == 0))?;
+            self.data[at..at + size].copy_from_slice(low);
+        }
+        Ok(())
     }
 
     /// Check that a list has as many items as it must have.

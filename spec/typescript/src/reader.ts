@@ -13,7 +13,7 @@ export class Reader {
   private at = 0;
 
   constructor(
-    private readonly data: Uint8Array,
+    private data: Uint8Array,
     private readonly trace?: Trace,
   ) {
     this.view = new DataView(data.buffer, data.byteOffset, data.length);
@@ -179,6 +179,16 @@ export class Reader {
     this.path.push(name);
     const value = read();
     this.path.pop();
+    return value;
+  }
+
+  /** Read a part that has as many bytes as a length says: they end as those of a message do. */
+  area<T>(name: string, size: number, read: () => T): T {
+    const data = this.data;
+    if (size > data.length - this.at) this.fail("truncated", name, this.at);
+    this.data = data.subarray(0, this.at + size);
+    const value = this.inside(name, read);
+    this.data = data;
     return value;
   }
 

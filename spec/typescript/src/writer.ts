@@ -9,6 +9,8 @@ export class Writer {
   private data = new Uint8Array(64);
   private view = new DataView(this.data.buffer);
   private size = 0;
+  /** The room for lengths of parts that are not written yet: the name of each, its offset and its size. */
+  private readonly blanks: [string, number, number][] = [];
 
   constructor(name: string) {
     this.path.push(name);
@@ -116,6 +118,19 @@ export class Writer {
     this.path.pop();
   }
 
+  /** Leave room for the length of a part, which follows. */
+  blank(name: string, size: number): void {
+    this.blanks.push([name, this.room(size), size]);
+  }
+
+  /** Write a part, and its length into the room that was left for it. */
+  area(name: string, length: string, write: () => void): void {
+    const start = this.size;
+    this.inside(name, write);
+    const index = this.blanks.map(([each]) => each).lastIndexOf(length);
+    for (const [, at, size] of this.blanks.splice(index, 1)) this.fill(length, at, size, this.size - start);
+  }
+
   /** Return a list after the check that it has as many items as it must have. */
   counted<T>(name: string, items: readonly T[], count: number): readonly T[] {
     this.possible(name, items.length === count);
@@ -136,9 +151,14 @@ export class Writer {
 
   /** Write the length of all that follows its own first byte, which is at an offset. */
   close(at: number, size: number): void {
+    this.fill("length", at, size, this.size - at);
+  }
+
+  /** Write a length into the room that was left for it at an offset. */
+  private fill(name: string, at: number, size: number, length: number): void {
     const end = this.size;
     this.size = at;
-    this.uint("length", size, end - at);
+    this.uint(name, size, length);
     this.size = end;
   }
 }

@@ -104,9 +104,10 @@ class GoPrinting:
                 with self._present(value) as found:
                     self._value(inside, found)
             case ListOf(item):
+                index = "i" * (1 + value.count("[i"))  # of a list in a list another one
                 write("j.Array()")
-                with write.block(f"for i := range {value} {{"):
-                    self._value(item, f"{value}[i]")
+                with write.block(f"for {index} := range {value} {{"):
+                    self._value(item, f"{value}[{index}]")
                 write("j.End()")
             case Named(name) if name in self._aliases:
                 self._value(self._aliases[name], value)

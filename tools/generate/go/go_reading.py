@@ -123,6 +123,10 @@ class GoReading:
                 self.write(f"{target}.read(r{self.module.argument(element)})")
             case Repeat():
                 self._repeat(element, target)
+            case Field(part=str(part), length=str(length)):
+                head = f'r.Area("{step(self.structure, element)}", uint64({local(length)}), func() {{'
+                with self.write.block(head, "})"):
+                    self._value(self.module.spec.part(part), target)
             case Field(part=str(part)):
                 with self.write.within("r", step(self.structure, element)):
                     self._value(self.module.spec.part(part), target)

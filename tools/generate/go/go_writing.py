@@ -111,6 +111,10 @@ class GoWriting:
                 self.write(f"{value}.write(w{self.module.argument(element)})")
             case Repeat():
                 self._repeat(element, value)
+            case Field(part=str(part), length=str(length)):
+                head = f'w.Area("{step(self.structure, element)}", "{length}", func() {{'
+                with self.write.block(head, "})"):
+                    self._value(self.module.spec.part(part), value)
             case Field(part=str(part)):
                 with self.write.within("w", step(self.structure, element)):
                     self._value(self.module.spec.part(part), value)
@@ -172,6 +176,8 @@ class GoWriting:
     def _size(self, field: Field, path: str) -> str:
         """Return the call that writes a count or a length: that of what it measures."""
         structure = self.structure
+        if field.name in structure.areas:
+            return f"w.Blank({path}, {field.size})"
         measured = next(each for each in structure.elements if each.name == structure.sizes[field.name])
         value = self.module.place(structure, measured.name)
         if isinstance(measured, Field) and measured.absent is not None:

@@ -207,6 +207,9 @@ class RustReading:
                 return f"{self.typed.union(element).name}::read(r{self.code.layout(element)})"
             case Repeat():
                 return self._repeat(structure, element)
+            case Field(part=str(part), length=str(length)):
+                size, read = earlier_value(structure, length), _closure(self._value(self.code.spec.part(part)))
+                return f'r.area("{step(structure, element)}", {size} as usize, {read})'
             case Field(part=str(part)):
                 return f'rt::inside("{step(structure, element)}", {self._value(self.code.spec.part(part))})'
             case Field():
@@ -221,8 +224,7 @@ class RustReading:
         return self._result(structure, structure.elements[0])
 
     def _repeat(self, structure: Structure, repeat: Repeat) -> str:
-        path, item = f'"{step(structure, repeat)}"', self._value(repeat.item)
-        read = item.removesuffix("(r)") if item.endswith("(r)") else f"|r| {item}"
+        path, read = f'"{step(structure, repeat)}"', _closure(self._value(repeat.item))
         if repeat.to_end:
             return f"r.items_to_end({path}, {read})"
         if repeat.terminated:
@@ -261,6 +263,11 @@ class RustReading:
         if field.absent is not None:
             return f"nullable({path}, i64::from({length}), {field.absent})"
         return f"bytes({path}, {length})"
+
+
+def _closure(read: str) -> str:
+    """Return the function of a reader for an expression that reads."""
+    return read.removesuffix("(r)") if read.endswith("(r)") else f"|r| {read}"
 
 
 def _field_value(name: str) -> str:

@@ -161,6 +161,9 @@ class RustWriting:
             self._repeat(structure, element, source(element.name))
         elif isinstance(element, Field) and element.part:
             value = self._value(self.code.spec.part(element.part), source(element.name))
+            if element.is_area:
+                self.write(f'w.area("{step(structure, element)}", "{element.length}", |w| {value})?;')
+                return
             self.write(f'rt::inside("{step(structure, element)}", {value})?;')
         else:
             self.write(f"{self._result(structure, element, source)}?;")
@@ -231,6 +234,8 @@ class RustWriting:
     def _size(self, structure: Structure, field: Field, source: _Source) -> str:
         """Return the call that writes a count or a length: the size of what it measures."""
         path, wire = f'"{step(structure, field)}"', self.types.wire(field)
+        if field.name in structure.areas:
+            return f"blank::<{wire}>({path})"
         measured = next(each for each in structure.elements if each.name == structure.sizes[field.name])
         value = source(measured.name).text
         if isinstance(measured, Field) and measured.absent is not None:

@@ -135,6 +135,9 @@ class TypeScriptReading:
                 return f"read{self.typed.union(element).name}(r{self.context.passed(element)})"
             case Repeat():
                 return self._repeat(element, own)
+            case Field(part=str(part), length=str(length)):
+                inside = self._inside(self.context.spec.part(part))
+                return f'r.area("{own}", {_length(structure, length)}, () => {inside})'
             case Field(part=str(part)):
                 return under_step("r", own, self._inside(self.context.spec.part(part)))
             case Field():

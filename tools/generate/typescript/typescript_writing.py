@@ -137,6 +137,8 @@ class TypeScriptWriting:
                 if number:
                     given = f'w.counted("{own}", {given}, {number})'
                 return f'w.items("{own}", {given}, (item) => {self._inside(element.item, "item")}{terminated})'
+            case Field(part=str(part), length=str(length)):
+                return f'w.area("{own}", "{length}", () => {self._inside(self.context.spec.part(part), given)})'
             case Field(part=str(part)):
                 return under_step("w", own, self._inside(self.context.spec.part(part), given))
             case Field():
@@ -187,6 +189,8 @@ def _field(structure: Structure, field: Field, given: str, source: Source) -> st
 
 def _size(structure: Structure, field: Field, source: Source, path: str) -> str:
     """Return the call for a count or a length: it follows from what it measures."""
+    if field.name in structure.areas:
+        return f"blank({path}, {field.size})"
     measured = element_named(structure, structure.sizes[field.name])
     value = source(measured.name)
     if isinstance(measured, Field) and measured.absent is not None:
