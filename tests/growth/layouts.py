@@ -5,6 +5,7 @@ python layouts.py    compares the engines and the kernels; with --trace prints t
 
 import json
 import sys
+from dataclasses import replace
 from typing import Any, Final
 
 import pgoutput_construct as pgo
@@ -31,6 +32,16 @@ def row(*values: Any, ranks: tuple[int, ...]) -> Any:
 def bucket(count: int, *quartiles: int) -> Any:
     """A bucket of a histogram."""
     return GROWN.Bucket(count, quartiles)
+
+
+def cost(total: int, *labels: str, rest: bytes = b"") -> Any:
+    """What something costs."""
+    return GROWN.Cost(total, labels, rest)
+
+
+def trailer(*hints: tuple[int, bytes]) -> Any:
+    """What ends an estimate."""
+    return GROWN.Trailer(9, tuple(GROWN.Hint(*each) for each in hints))
 
 
 SENT: Final[list[tuple[Any, str]]] = [
@@ -61,6 +72,11 @@ SENT: Final[list[tuple[Any, str]]] = [
     ),
     (GROWN.Advice(0, None, None, None), "c8 00 07"),
     (GROWN.Advice(10, 7, 1, Float(0.5)), f"c8 0a 00000007 01 {HALF} 07"),
+    (GROWN.Estimate(0, cost(7), (), trailer()), "65 00 00000005 00000007 00 00 09"),
+    (
+        GROWN.Estimate(1, cost(7, "a", ""), (("b",), ()), trailer((1, b""), (2, b"hi")), actual=cost(8, rest=b"\0\1")),
+        "65 01 00000008 0007 00000007 03 610000 00000008 00 0001 02 02 6200 00 09 01 00 02 02 6869",
+    ),
 ]
 REFUSED: Final = [
     "c8 01 07",
@@ -73,6 +89,14 @@ REFUSED: Final = [
     "4f 0000000000000001 6f00 6100",
     "4f 0000000000000001 6f00 6100 00 00",
     f"68 0001 {HALF} 0000000000000003 0000000100000002",
+    "65 00 00000004 00000007 00 00 09",
+    "65 00 ffffffff 00000007 00 00 09",
+    "65 00 00000007 00000007 03 610000 00 09",
+    "65 00 00000005 00000007 01 00 09",
+    "65 00 00000006 00000007 01 61 00 09",
+    "65 00 00000005 00000007 00 01 01 61 09",
+    "65 00 00000005 00000007 00 00 09 01",
+    "65 00 00000005 00000007 00 00 09 01 02 68",
 ]
 UNBUILT: Final[list[tuple[Any, str, str]]] = [
     (GROWN.Advice(1, None, None, None), "Advice.target_kind", "must be one of 0, 10, 255, not 1"),
@@ -88,8 +112,21 @@ UNBUILT: Final[list[tuple[Any, str, str]]] = [
     (GROWN.Truncate(None, 1, (7,)), "Truncate.truncated_at", "must be a tuple"),
     (GROWN.Origin(pgo.Lsn(1), "o", hops=("a",)), "Origin.hops", "must have 2 items, not 1"),
     (GROWN.Histogram((0,), (bucket(3, 1),)), "Histogram.buckets[0].quartiles", "must have 3 items, not 1"),
+    (GROWN.Estimate(0, cost(7, "x" * 256), (), trailer()), "Estimate.cost.labels_size", "must be an int from 0 to 255"),
+    (GROWN.Estimate(0, cost(7, rest=None), (), trailer()), "Estimate.cost.rest", "must be bytes, not None"),
+    (GROWN.Estimate(0, None, (), trailer()), "Estimate.cost", "must be a Cost, not None"),
+    (GROWN.Estimate(0, cost(7), (), trailer(), actual=cost(8)), "Estimate.actual", "must be None"),
     (GROWN.Histogram((), (bucket(3, 1, 2, 3),)), "Histogram.buckets", "must have as many items as bounds, 0, not 1"),
 ]
+
+
+def shorter(message: Any) -> list[bytes]:
+    """Return the bytes of a message with fewer hints: a list that ends where the message does may end earlier."""
+    hints = message.trailer.hints if isinstance(message, GROWN.Estimate) else ()
+    return [
+        pgo.build(replace(message, trailer=trailer(*((each.kind, each.content) for each in hints[:number]))), **ON)
+        for number in range(len(hints))
+    ]
 
 
 def is_accepted(data: bytes) -> bool:
@@ -119,7 +156,7 @@ def check() -> None:
         assert b"".join(data[span.start : span.end] for span in trace(data, **ON).spans) == data
         assert is_accepted(data)
         for size in range(len(data)):
-            assert not is_accepted(data[:size]), (message, size)
+            assert is_accepted(data[:size]) == (data[:size] in shorter(message)), (message, size)
     for digits in REFUSED:
         assert not is_accepted(bytes.fromhex(digits)), digits
     for message, path, words in UNBUILT:
@@ -129,6 +166,33 @@ def check() -> None:
             assert not isinstance(error, pgo.EngineError) and error.path == path and words in str(error), error
         else:
             raise AssertionError(f"built: {message}")
+
+
+def check_areas() -> None:
+    """A part that does not fit its length is refused where it does; more than it knows comes back."""
+    for digits, path, offset, words in (
+        (
+            "65 00 00000004 00000007 00 00 09",
+            "Estimate.cost.labels_size",
+            10,
+            "needs 1 byte, but only 0 bytes are left",
+        ),
+        ("65 00 00000010 00000007 00 00 09", "Estimate.cost", 6, "needs 16 bytes, but only 7 bytes are left"),
+        ("65 00 00000006 00000007 01 61 00 09", "Estimate.cost.labels[0]", 11, "has no NUL at its end"),
+        ("65 00 00000005 00000007 02 0000 09", "Estimate.cost.labels", 11, "needs 2 bytes, but only 0 bytes are left"),
+        ("65 00 00000005 00000007 00 00 09 01 02 68", "Estimate.trailer.hints[0].content", 15, "needs 2 bytes"),
+    ):
+        try:
+            pgo.parse(data := bytes.fromhex(digits), **ON)
+        except pgo.DecodeError as error:
+            assert (error.path, error.offset) == (path, offset) and words in str(error), error
+            fault = trace(data, **ON).fault
+            assert fault is not None and fault.start == offset and fault.key.startswith("Estimate."), fault
+        else:
+            raise AssertionError(f"accepted: {digits}")
+    for rest in (b"", b"\0", bytes(range(256)) * 300):
+        message = GROWN.Estimate(1, cost(1, "a", rest=rest), (), trailer(), actual=cost(2, rest=rest[:99]))
+        assert pgo.parse(pgo.build(message, **ON), **ON) == message
 
 
 def check_columns() -> None:
@@ -157,4 +221,5 @@ if __name__ == "__main__":
         print(json.dumps(traced()))
     else:
         check()
+        check_areas()
         check_columns()

@@ -40,7 +40,7 @@ def test_codec(project: Project, tmp_path: Path, language: str) -> None:
     if problem := missing_tools(codec):
         pytest.skip(problem)
     vectors = [*golden_vectors(project.spec)]
-    assert {"Advice", "Histogram"} <= {vector["message"] for _, vector in vectors if "fields" in vector}
+    assert {"Advice", "Estimate", "Histogram"} <= {vector["message"] for _, vector in vectors if "fields" in vector}
     assert not misread(built(codec, tmp_path, project.spec), vectors)
 
 
@@ -48,8 +48,9 @@ UNBUILT = {
     "rust": (
         "examples/unbuilt.rs",
         """
-        use pgoutput_codec::pgoutput::{build, Advice, AdviceTarget, Bucket, Histogram, Options, PgoutputMessage};
-        use pgoutput_codec::Float;
+        use pgoutput_codec::pgoutput::{build, Advice, AdviceTarget, Bucket, Cost, Estimate, Histogram, Options};
+        use pgoutput_codec::pgoutput::{PgoutputMessage, Trailer};
+        use pgoutput_codec::{Float, Text};
 
         fn main() {
             let layout = Options::new(5).layout(0);
@@ -62,7 +63,17 @@ UNBUILT = {
                     Err(error) => println!("{}", error.path()),
                 }
             }
-            let query = AdviceTarget::Query(pgoutput_codec::Text(b""));
+            for size in [254, 255] {
+                let label = vec![b'x'; size];
+                let cost = Cost { total: 7, buffers: None, labels: vec![Text(&label)], rest: &[] };
+                let trailer = Trailer { version: 9, hints: vec![] };
+                let found = Estimate { flags: 0, cost, actual: None, steps: vec![], trailer };
+                match build(&PgoutputMessage::Estimate(found), &layout) {
+                    Ok(data) => println!("{}", data.len()),
+                    Err(error) => println!("{}", error.path()),
+                }
+            }
+            let query = AdviceTarget::Query(Text(b""));
             println!("{}", query.kind());
             let advice = Advice { target: query, limit: None };
             println!("{}", build(&PgoutputMessage::Advice(advice), &layout).unwrap_err().path());
@@ -76,6 +87,7 @@ UNBUILT = {
         package main
 
         import (
+        \t"bytes"
         \t"errors"
         \t"fmt"
         \t"math"
@@ -103,6 +115,10 @@ UNBUILT = {
         \t}{{[]float64{nan}, []int32{1, 2, 3}}, {nil, []int32{1, 2, 3}}, {[]float64{nan}, []int32{1, 2}}} {
         \t\tbuckets := []pgoutput.Bucket{{RowCount: 3, Quartiles: each.quartiles}}
         \t\ttell(&pgoutput.Histogram{Bounds: each.bounds, Buckets: buckets}, layout)
+        \t}
+        \tfor _, size := range []int{254, 255} {
+        \t\tcost := pgoutput.Cost{Labels: pgoutput.Labels{bytes.Repeat([]byte("x"), size)}}
+        \t\ttell(&pgoutput.Estimate{Cost: cost}, layout)
         \t}
         \tfmt.Println(pgoutput.AdviceTargetQuery)
         \ttell(&pgoutput.Advice{Target: pgoutput.AdviceTarget{Kind: pgoutput.AdviceTargetQuery}}, layout)
@@ -132,6 +148,10 @@ UNBUILT = {
           const buckets = [{ rowCount: 3n, skew: null, quartiles: [...quartiles] }];
           tell({ message: "Histogram", bounds: [...bounds], buckets });
         }
+        for (const size of [254, 255]) {
+          const cost = { total: 7, buffers: null, labels: ["x".repeat(size)], rest: new Uint8Array(0) };
+          tell({ message: "Estimate", flags: 0, cost, actual: null, steps: [], trailer: { version: 9, hints: [] } });
+        }
         const query = { kind: 255, value: "" } as const;
         printed.push(String(query.kind));
         tell({ message: "Advice", target: query, limit: null });
@@ -145,7 +165,7 @@ UNBUILT = {
 
 @pytest.mark.parametrize("language", CODECS)
 def test_what_cannot_be_sent_is_not_built(project: Project, language: str) -> None:
-    """Lists of other lengths, and tags of other options, are errors with their path; a NaN with any bits is written."""
+    """Lists of other lengths, parts that are too long, and other tags are errors with a path; any NaN is written."""
     codec, (name, text, command) = CODECS[language], UNBUILT[language]
     if problem := missing_tools(codec):
         pytest.skip(problem)
@@ -159,7 +179,8 @@ def test_what_cannot_be_sent_is_not_built(project: Project, language: str) -> No
         (folder / "unbuilt" / "package.json").write_text('{"type": "module"}', "utf-8")
         run_tool((str(TSC), "--outDir", "unbuilt"), folder)
     found = run_tool(command, folder, {"CARGO_TARGET_DIR": str(project.folder / "target")}).split()
-    assert found == ["31", "Histogram.buckets", "Histogram.buckets[0].quartiles", "255", "Advice.target_kind"]
+    lists = ["31", "Histogram.buckets", "Histogram.buckets[0].quartiles"]
+    assert found == [*lists, "268", "Estimate.cost.labels_size", "255", "Advice.target_kind"]
 
 
 def test_reference(project: Project) -> None:
@@ -170,6 +191,8 @@ def test_reference(project: Project) -> None:
         "protocol version 5 and newer: 2 times",
         "| 3 times; each is",
         "| `Int8(10)` | `target=relation`",
+        "| [Cost](#cost) | `actual` | bit 1 of `flags` is set, `actual_size` bytes |",
+        "| `repeat_1` | `hints[]` | while bytes remain; each is",
     ):
         assert words in page, words
 

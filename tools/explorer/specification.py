@@ -93,7 +93,7 @@ class _Changes:
             case Field(part=str(part)):
                 yield from self._nested(part, key, at)
             case Field():
-                carries = {"carries": "message"} if self.spec.carries and _is_rest(element) else {}
+                carries = {"carries": "message"} if self.spec.carries and element.is_open and len(at) == 1 else {}
                 yield key, {"change": [*at], **carries}
             case Repeat():
                 yield from self._nested(element.item, f"{key}[]", (*at, "[]"))
@@ -108,11 +108,6 @@ class _Changes:
         for each in branches:
             if each.alternative.then is not None:
                 yield from self._nested(each.alternative.then, f"{key}:{each.alternative.letter}", (*at, "value"))
-
-
-def _is_rest(field: Field) -> bool:
-    """Return whether a field is all bytes to the end of the message."""
-    return field.python == "bytes" and field.size is None and field.length is None and not field.hidden
 
 
 def _written(structure: Structure, element: Element) -> Mapping[str, Any]:

@@ -154,7 +154,8 @@ class _File:
         if field.constant_bytes is not None:
             return {"contents": list(field.constant_bytes)}
         if field.part:
-            return {"type": self._reference(self.spec.part(field.part), self.classes[field.part])}
+            size = {"size": field.length} if field.length else {}
+            return {**size, "type": self._reference(self.spec.part(field.part), self.classes[field.part])}
         if field.is_text:
             return {"type": "text"}
         if field.is_block:

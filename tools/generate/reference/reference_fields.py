@@ -66,7 +66,7 @@ def _length(spec: Spec, field: Field) -> str:
 
 def _repeat(spec: Spec, repeat: Repeat, prefix: str, offset: str) -> Iterator[Sequence[str]]:
     name = f"{prefix}{repeat.name}[]"
-    ended = "up to the end of the message" if repeat.to_end else "up to a zero byte"
+    ended = "while bytes remain" if repeat.to_end else "up to a zero byte"
     number = code(repeat.count) if repeat.count else repeat.fixed
     times = f"{number} times" if number else ended
     rule = f"{in_words(repeat.term, code)}: " if repeat.conditional else ""

@@ -58,7 +58,13 @@ def _element(element: Element, names: Names, owner: str) -> Row:
     about: Row = {"name": element.name, "about": element.description}
     match element:
         case Field(part=str(part)):
-            node = {"kind": "part", **about, "part": part, "abbr": names.of(owner, element.name, "none")}
+            node = {
+                "kind": "part",
+                **about,
+                "part": part,
+                "length": element.length,
+                "abbr": names.of(owner, element.name, "none"),
+            }
             return node | _condition(element)
         case Field():
             return _field(element, names, owner) | _condition(element)

@@ -241,10 +241,10 @@ local function preview(range)
   return tostring(front:bytes()):lower() .. more, false
 end
 
-function READ.bytes(cursor, element, path, _, tree)
+function READ.bytes(cursor, element, path, label, tree)
   local size = element.size or element.length and cursor.sizes[element.length] or cursor:left()
   local range = cursor:take(size, path)
-  local item = add(tree, element.field, range)
+  local item = labelled(add(tree, element.field, range), element, label)
   cursor.payload = not element.length and not element.size and range or nil
   if item then
     local shown, readable = preview(range)
@@ -254,8 +254,19 @@ function READ.bytes(cursor, element, path, _, tree)
   return item
 end
 
+-- A part with a length ends where that says; the bytes that it does not know are no message that a frame carries.
 function READ.part(cursor, element, path, label, tree)
-  return read_inside(cursor, PARTS[element.part], element.field, path, label, tree)
+  local size, outer = element.length and cursor.sizes[element.length], cursor.size
+  if size and size > cursor:left() then
+    cursor:refuse(path, "needs %d more bytes, %d are left", size, cursor:left())
+  elseif size then
+    cursor.size = cursor.at + size
+  end
+  local item = read_inside(cursor, PARTS[element.part], element.field, path, label, tree)
+  if size then
+    cursor.size, cursor.payload = outer, nil
+  end
+  return item
 end
 
 READ["repeat"] = function(cursor, element, path, _, tree)
