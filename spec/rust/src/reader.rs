@@ -159,9 +159,10 @@ impl<'a> Reader<'a> {
     pub fn area<T>(
         &mut self,
         path: &str,
-        size: usize,
+        size: impl Into<u64>,
         read: impl Fn(&mut Self) -> Result<T>,
     ) -> Result<T> {
+        let size = in_memory(size);
         if size > self.left() {
             return Err(self.error(Reason::Truncated, path, 0));
         }

@@ -209,7 +209,7 @@ class RustReading:
                 return self._repeat(structure, element)
             case Field(part=str(part), length=str(length)):
                 size, read = earlier_value(structure, length), _closure(self._value(self.code.spec.part(part)))
-                return f'r.area("{step(structure, element)}", {size} as usize, {read})'
+                return f'r.area("{step(structure, element)}", {size}, {read})'
             case Field(part=str(part)):
                 return f'rt::inside("{step(structure, element)}", {self._value(self.code.spec.part(part))})'
             case Field():
