@@ -53,7 +53,7 @@ _REFUSED: Final = ("has the name of an added column", "is reserved for net chang
 _UNSENT: Final = "does not send the value of the column"
 """What is said of tables that are refused as they are documented to be."""
 
-_WITHOUT_TEXT: Final = ("money", "public.mood[]")
+_WITHOUT_TEXT: Final = ("money", "public.mood[]", "public.positive[]")
 """The types whose values a log in binary format has no text of, as it is documented."""
 
 _HELD: Final = b"""
