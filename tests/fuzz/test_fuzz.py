@@ -105,8 +105,8 @@ def test_without_tools_no_language_is_compared(
     """Nothing that could disagree is no success."""
     monkeypatch.setattr("tools.codecs.shutil.which", lambda _: None)
     assert main(["languages"]) == 2
-    assert "the codec in go needs go, gofmt on the PATH: skipped" in (told := capsys.readouterr().err)
-    assert told.endswith("Error: no language has the tools of its codec: rust, go, typescript\n")
+    assert "the codec in go needs go, gofmt on the PATH: skipped" in (printed := capsys.readouterr().err)
+    assert printed.endswith("Error: no language has the tools of its codec: rust, go, typescript\n")
 
 
 @pytest.mark.parametrize("mode", ["languages", "bulk"])

@@ -199,7 +199,7 @@ export function presenceOf({ condition, server, optional }: Described): string {
   return optional === true ? "if its tag comes next" : "";
 }
 
-/** Return the value of a node, as text; empty without one. Of long text and bytes only the beginning may be wanted. */
+/** Return the value of a node, as text; empty without one. Long text and bytes can be cut. */
 export function valueOf(node: Node, most = Infinity): string {
   if (node.kind === "fault") return "fault";
   if (node.kind === "absent") return "absent";
