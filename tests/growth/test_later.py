@@ -50,7 +50,7 @@ def test_reference(later: Project) -> None:
         "`parallel` is set and `in_stream` is not set",
         "`Byte4` | `checksum`",
         "Formerly `options`.",
-        "protocol version 5 and newer: up to the end of the message",
+        "protocol version 5 and newer: while bytes remain",
     ):
         assert words in page, words
 

@@ -23,6 +23,7 @@ from pgoutput_construct.wire.connection_engine import (
     next_state,
     parse_connection,
 )
+from tests.postgres.shop import wait_until
 from tests.publisher.wire_client import WireClient
 from tests.wireshark.relay import relay
 
@@ -323,6 +324,9 @@ def test_a_key_of_32_bytes_cancels_a_query(server: EmbeddedServer) -> None:
     with recorded(server, found) as port, WireClient(port) as client:
         (key,) = (message for message in started(client, 2) if isinstance(message, m.BackendKeyData))
         client.say(m.Query("SELECT pg_sleep(600)"))
+        sleeping = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event = 'PgSleep'"
+        with server.connect() as watching:  # a request that comes before the query cancels nothing
+            wait_until(lambda: bool(watching.execute(sleeping, [key.process_id]).fetchall()))
         with recorded(server, asked) as second, WireClient(second) as other:
             other.say(m.CancelRequest(key.process_id, key.secret_key))
             assert other.rest() == []
