@@ -31,6 +31,8 @@ class FieldAuthor:
         self.flags: list[str] = []
         self.states: list[str] = []
         self.parts: list[str] = []
+        self.open_parts: list[str] = []
+        """Parts that go on while bytes remain."""
         self.classes = set[str]()
 
     def one(self, values: Sequence[T]) -> T:

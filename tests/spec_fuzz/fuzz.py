@@ -14,7 +14,8 @@ from tests.spec_fuzz.kaitai_readers import Compiler
 from tests.spec_fuzz.package import Package, generated
 from tests.spec_fuzz.tables_agreement import check_page, check_tables
 from tests.spec_fuzz.vectors_agreement import check_vectors
-from tools.language import Repeat, Spec
+from tools.language import Spec
+from tools.language.end_rules import goes_on
 
 __all__ = ["BYTE", "check_written", "compare_compiled", "explore", "follow", "follow_generated", "spoilt"]
 
@@ -101,9 +102,7 @@ def _parameters(spec: Spec) -> st.SearchStrategy[dict[str, Any]]:
 
 def _open_ended(spec: Spec, tag: bytes) -> bool:
     last = next(message for message in spec.messages if message.tag == tag).elements[-1]
-    if isinstance(last, Repeat):
-        return last.to_end
-    return getattr(last, "notation", "") == "Byten" and not getattr(last, "length", None)
+    return goes_on(last, spec)
 
 
 def spoilt(message: Any, data: st.DataObject) -> Any:

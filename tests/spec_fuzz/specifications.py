@@ -50,6 +50,7 @@ class Author(FieldAuthor):
         states = [{"name": self.states[0]}, *(self.state(name) for name in self.states[1:])] if self.states else []
         self.switched = self.options({row.get("sets") for row in states}) if self.has_options else []
         parts = [self.part() for _ in range(self.up_to(0, 3))]
+        parts += [self.open_part() for _ in range(self.up_to(0, 2))]
         tags = self.draw(st.lists(st.sampled_from("BCDEFGIMPQRSTUVWbcdefg"), min_size=1, max_size=4, unique=True))
         notations = [f"Byte1('{tag}')" if self.chance(80) else f"Int8({ord(tag) ^ 0x80})" for tag in tags]
         messages = [self.message(notation) for notation in notations] + [*self.bounds(), *self.nested()]
@@ -131,6 +132,27 @@ class Author(FieldAuthor):
         self.parts.append(name)
         return part
 
+    def open_part(self) -> Data:
+        """Return a part that goes on while bytes remain."""
+        names, groups = set[str](), list[Group]()
+        for _ in range(self.up_to(0, 3)):
+            self.add(groups, names, 1)
+        elements = [element for group in groups for element in group]
+        part = {"name": self.class_name(), **self.described(), **self.server()}
+        part["blocks"] = self.gathered([*elements, self.ending(names)])
+        self.open_parts.append(part["name"])
+        return part
+
+    def ending(self, names: set[str]) -> Data:
+        """Return what goes on while bytes remain."""
+        name = self.name(names)
+        if self.open_parts and self.chance(20):
+            return {"field": self.one(self.open_parts), "name": name}
+        if self.chance(60):
+            return {"field": "Byten", "name": name}
+        last = {"type": "repeat_1", "name": name, "while": "bytes remain", "class": self.class_name()}
+        return last | {"blocks": self.item(1)}
+
     def message(self, tag: str) -> Data:
         message: Data = {"name": self.class_name(MESSAGES)} | self.described() | self.server()
         message |= {"option": self.one(self.switches())} if self.switches() and self.chance(25) else {}
@@ -152,12 +174,8 @@ class Author(FieldAuthor):
         for _ in range(self.up_to(least, 4)):
             self.add(groups, names, depth)
         elements = [*first, *(element for group in groups for element in group)]
-        if first and self.chance(15):
-            last = {"field": "Byten", "name": self.name(names)}
-            elements.append(last | (self.condition() if self.chance(30) else {}))
-        elif first and self.chance(10):
-            last = {"type": "repeat_1", "name": self.name(names), "while": "bytes remain", "class": self.class_name()}
-            elements.append(last | {"blocks": self.item(1)} | (self.condition() if self.chance(30) else {}))
+        if first and self.chance(25):
+            elements.append(self.ending(names) | (self.condition() if self.chance(30) else {}))
         return self.gathered(elements or [self.field(names)])
 
     def gathered(self, elements: list[Data]) -> list[Data]:
@@ -179,6 +197,7 @@ class Author(FieldAuthor):
     def add(self, groups: list[Group], names: set[str], depth: int) -> None:
         """Add an element to a structure, with what it needs before it or after it."""
         makers = [self.number, self.number, self.text, self.constant, self.bytes_, self.reference]
+        makers += [self.area] if self.open_parts else []
         makers += [self.flagged] if self.chance(30) else []
         makers += [self.repeat, self.choice, self.choice] if depth < DEEPEST else []
         self.one(makers)(groups, names, depth)
@@ -227,6 +246,12 @@ class Author(FieldAuthor):
         rule = self.condition(_flags(groups)) if self.chance(20) else {}
         size = self.measure(groups, names, rule)
         groups.append([{"field": "Byten", "name": self.name(names), "length": size} | rule])
+
+    def area(self, groups: list[Group], names: set[str], depth: int) -> None:
+        """Add a part with a length of its own."""
+        rule = self.condition(_flags(groups)) if self.chance(20) else {}
+        size = self.measure(groups, names, rule)
+        groups.append([{"field": self.one(self.open_parts), "name": self.name(names), "length": size} | rule])
 
     def reference(self, groups: list[Group], names: set[str], depth: int) -> None:
         if self.parts:

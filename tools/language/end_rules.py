@@ -7,7 +7,7 @@ from tools.language.fields import Field
 from tools.language.model import Message, Part, Spec
 from tools.language.near import meant
 
-__all__ = ["END_RULES"]
+__all__ = ["END_RULES", "goes_on"]
 
 Raise = Callable[[int, str, str], Exception]
 
@@ -60,7 +60,7 @@ def _open_ends(spec: Spec, error: Raise) -> None:
                 if _is_open(spec.part(part), spec):
                     problem = f"a branch of {element.name} is a {part}, which goes on while bytes remain"
                     raise error(element.line, problem, f"Give the last element of {part} a length or a count.")
-            if not _goes_on(element, spec):
+            if not goes_on(element, spec):
                 continue
             what = f"{element.name} goes on while bytes remain"
             if isinstance(element, Field) and element.is_open:
@@ -86,7 +86,7 @@ def _remedy(element: Element) -> str:
     return "Write length: NAME of an earlier integer" if part else "Name the earlier field that holds it: length: NAME"
 
 
-def _goes_on(element: Element, spec: Spec) -> bool:
+def goes_on(element: Element, spec: Spec) -> bool:
     """Return whether an element extends to the end of what it is in."""
     if isinstance(element, Field):
         inner = element.part is not None and element.length is None and _is_open(spec.part(element.part), spec)
@@ -95,7 +95,7 @@ def _goes_on(element: Element, spec: Spec) -> bool:
 
 
 def _is_open(structure: Structure, spec: Spec) -> bool:
-    return _goes_on(structure.elements[-1], spec)
+    return goes_on(structure.elements[-1], spec)
 
 
 def _areas(spec: Spec, error: Raise) -> None:
@@ -115,7 +115,7 @@ def _areas(spec: Spec, error: Raise) -> None:
 def _takes_all(structure: Structure, spec: Spec) -> bool:
     """Return whether a structure extends to the end of what it is in under all conditions."""
     last = structure.elements[-1]
-    if last.conditional or not _goes_on(last, spec):
+    if last.conditional or not goes_on(last, spec):
         return False
     fields = (last.variants or (last,)) if isinstance(last, Field) else ()
     return all(each.is_open or (each.part and _takes_all(spec.part(each.part), spec)) for each in fields)
