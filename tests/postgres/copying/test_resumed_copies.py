@@ -161,7 +161,7 @@ def test_rows_that_change_between_snapshots(source: Source, gate: Gate, identity
         "INSERT INTO a VALUES (20000, 1, 'new')",
     )
     copy = _completed(source)
-    assert _attempts(source) == 2 and copy.void.rows > 50
+    assert _attempts(source) == 2 and copy.void.rows > 10  # one of two workers may not have come to read its chunk
     assert copy.rows == ROWS - 21 + 1 - 1 + 1
     assert copy.rows + copy.void.rows < 1.2 * ROWS  # what was read before is not read again
     rows = read(source.log(), table="a").to_pylist()
