@@ -1,6 +1,6 @@
 """Parts with a length of their own: they have that many bytes, and on build the length is that of their bytes."""
 
-from io import SEEK_END, SEEK_SET
+from io import SEEK_SET
 from typing import IO, Any, NamedTuple, cast
 
 from construct import Construct, Subconstruct
@@ -76,5 +76,5 @@ class _Front:
         return self.stream.tell()
 
     def seek(self, offset: int, whence: int = SEEK_SET) -> int:
-        """Go to an offset; return it."""
-        return self.stream.seek(self.end + offset) if whence == SEEK_END else self.stream.seek(offset, whence)
+        """Go to an offset, from the first byte or from the next one; return it."""
+        return self.stream.seek(offset, whence)

@@ -4,6 +4,8 @@ import pytest
 
 from tests.language.sound import SOUND, assert_refused
 from tools.language import load_text
+from tools.language.differences import items
+from tools.language.released import layouts
 
 REST = "{field: Byten, name: rest}"
 AREA = SOUND.replace(
@@ -139,3 +141,11 @@ def test_sound_ends(sound: str) -> None:
     """What the broken ones are made from, and an open part at the end of a message, are accepted."""
     assert load_text(sound + PARTS)
     assert load_text(sound.replace(SECOND, f"{SECOND}          - {{field: Empty, name: rest}}\n") + PARTS)
+
+
+def test_a_length_is_part_of_the_layout() -> None:
+    """What was released, and what a version brings, say that a part has a length and how a list ends."""
+    spec = load_text(LISTED)
+    entries = [entry.text for each in layouts(spec, 1).values() for entry in each]
+    assert "  Notes with a length" in entries and "repeat while bytes remain" in entries
+    assert "Notes, with a length" in {item.text for item in items(spec)}
